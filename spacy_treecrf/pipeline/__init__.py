@@ -1,0 +1,1 @@
+"""The spaCy pipes, one module a factory. Importing a module must not import torch."""

@@ -1,0 +1,80 @@
+"""The arrows of docs/architecture.md: which layer may import which."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "spacy_treecrf"
+ROOT = "spacy_treecrf"
+
+# Leaves of the pipeline layer that live at the top of the package.
+LEAVES = {"errors", "labels", "scorers", "augment"}
+MAY_IMPORT = {
+    "structure": set(),
+    "hmm": set(),
+    "maxent": set(),
+    "rerank": set(),
+    "ml": {"structure"},
+    "data": LEAVES,
+    "pipeline": {"ml", "structure", "hmm", "maxent", "rerank"} | LEAVES,
+    "cli": {"pipeline", "data", "ml", "structure", "hmm", "maxent", "rerank"} | LEAVES,
+    **{leaf: {"errors", "labels"} - {leaf} for leaf in LEAVES},
+    "__init__": set(),
+}
+# Third-party packages that a layer must never import.
+FORBIDDEN = {
+    "structure": {"spacy", "thinc", "numpy", "scipy", "sklearn", "transformers"},
+    "pipeline": {"torch"},
+    "hmm": {"torch", "spacy", "thinc"},
+    "maxent": {"torch", "spacy", "thinc"},
+    "rerank": {"torch", "spacy", "thinc"},
+}
+MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py"))
+
+
+def imported_modules(path):
+    """Absolute names of all that a module imports; relative ones start with a dot."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_layering_arrows_point_down(module):
+    layer = module.parts[0].removesuffix(".py")
+    for name in imported_modules(PACKAGE / module):
+        if name.startswith("."):
+            level = len(name) - len(name.lstrip("."))
+            assert level < len(module.parts), f"{module} imports across layers by {name}"
+            continue
+        parts = name.split(".")
+        if parts[0] == ROOT and len(parts) > 1:
+            target = parts[1]
+            assert target != layer or len(module.parts) == 1, (
+                f"{module}: import {name} relatively, it is of the same layer"
+            )
+            assert target in MAY_IMPORT[layer], f"{module} must not import {name}"
+        assert parts[0] not in FORBIDDEN.get(layer, set()), (
+            f"{module}: layer '{layer}' must not import {parts[0]}"
+        )
+
+
+def test_layering_building_a_pipeline_imports_no_heavy_package():
+    code = (
+        "import sys, spacy\n"
+        "spacy.blank('en').add_pipe('sentencizer')\n"
+        "heavy = {'torch', 'scipy', 'sklearn', 'transformers', 'torch_struct'}\n"
+        "ours = [m for m in sys.modules if m.startswith('spacy_treecrf.pipeline')]\n"
+        "assert ours, 'the entry points were not loaded'\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
