@@ -16,6 +16,38 @@ class Errors:
         "span groups: leave them at false and 0."
     )
 
+    T040 = "[T040] Can't read {path}: {reason}."
+    T041 = (
+        "[T041] {where}: not UTF-8 ({reason}). Convert the file first, e.g. with "
+        "`iconv -f LATIN1 -t UTF-8`."
+    )
+    T042 = (
+        "[T042] {where}: {reason}. A token needs text, and a span a label and at least "
+        "one token of its sentence, with the end offset exclusive."
+    )
+    T043 = "[T043] {where}: not JSON: {reason}. The format is one object a line."
+    T044 = "[T044] {where}: {reason}."
+    T045 = (
+        "[T045] spaCy has no language '{lang}': use a code of https://spacy.io/usage/"
+        "models#languages, or xx, which splits at white space and punctuation."
+    )
+    T046 = "[T046] {path} holds no file that ends in {suffixes}."
+    T047 = (
+        "[T047] {path} is a file, and neither a folder nor named .spacy: write to "
+        "FILE.spacy for one file, or to a folder for one file for each input."
+    )
+    T048 = (
+        "[T048] {first} and {second} would both be written to {target}: convert them "
+        "apart, or into one FILE.spacy."
+    )
+    T049 = "[T049] {path} holds no sentence: empty, or not of this format."
+    T050 = (
+        "[T050] {n_misaligned} of {n_gold} spans do not begin and end at token "
+        "borders, more than --max-misaligned {limit} allows. If all are shifted, the "
+        "offsets were counted from another start or in bytes; if some, try the --lang "
+        "whose tokenizer fits, or give the tokens."
+    )
+
 
 class Warnings:
     """Messages of warnings; each is a `str.format` template."""

@@ -1,5 +1,23 @@
 """Sub-commands of `python -m spacy treecrf`."""
 
 import typer
+from spacy.cli._util import app as spacy_app
 
-app = typer.Typer(help="Nested NER: convert and check data, report and visualise.", no_args_is_help=True)
+from .convert import convert_cli
+
+app = typer.Typer(
+    name="treecrf",
+    help="Nested NER: convert and check data, report and visualise.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("convert")(convert_cli)
+
+
+@app.callback()
+def treecrf_cli() -> None:
+    """Nested NER: convert and check data, report and visualise."""
+
+
+# spaCy loads this module through the `spacy_cli` entry point and then runs its own app.
+spacy_app.add_typer(app)

@@ -1,0 +1,59 @@
+"""Lines of text files, plain or gzipped, with errors that name the line."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy_treecrf.errors import Errors
+
+from .records import ConversionError
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Read a UTF-8 file line by line.
+
+    Lines end at LF or CRLF alone: the other characters at which Python's
+    `str.splitlines` cuts (U+2028, U+0085, ...) occur within tokens.
+
+    path (Path): The file; unpacked if it ends in `.gz`.
+    YIELDS (tuple[int, str]): Line number from 1, and the line without its end and
+        without byte order mark.
+    RAISES (ConversionError): If the file is missing, broken or not UTF-8.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                yield number, _decode(raw, path, number).rstrip("\n").removesuffix("\r")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConversionError(
+            Errors.T040.format(path=path, reason=reason or str(error))
+        ) from error
+
+
+def read_text(path: Path) -> str:
+    """Read a whole UTF-8 file as it is, line ends included.
+
+    path (Path): The file; unpacked if it ends in `.gz`.
+    RETURNS (str): The text, without byte order mark.
+    RAISES (ConversionError): If the file is missing, broken or not UTF-8.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return "".join(_decode(raw, path, i) for i, raw in enumerate(file, start=1))
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConversionError(
+            Errors.T040.format(path=path, reason=reason or str(error))
+        ) from error
+
+
+def _decode(raw: bytes, path: Path, number: int) -> str:
+    try:
+        line = raw.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ConversionError(
+            Errors.T041.format(where=f"{path}:{number}", reason=error.reason)
+        ) from error
+    return line.removeprefix("\ufeff") if number == 1 else line
