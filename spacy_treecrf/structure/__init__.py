@@ -1,0 +1,27 @@
+"""Labelled binary trees over the tokens of segments; needs torch alone.
+
+Shape letters, here and in docs/notation.md:
+
+- B: segments (sentences or windows) of the batch
+- n: tokens of a segment
+- P: fence posts, tokens of the longest segment + 1; `chart[b, start, end]` is half-open
+- L: labels; entity labels first, latent labels last
+- S: spans of the batch, n * (n + 1) / 2 a segment
+- T: tokens of the batch
+- K: charts stacked in one pass
+- E, M, I, N: observed, missing, incorrect spans; nodes
+"""
+
+from .decode import best_tree, mbr_tree
+from .inside import log_partition, masked_log_partition
+from .marginals import marginals
+from .masks import observed_mask
+
+__all__ = [
+    "best_tree",
+    "log_partition",
+    "marginals",
+    "masked_log_partition",
+    "mbr_tree",
+    "observed_mask",
+]

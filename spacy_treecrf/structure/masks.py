@@ -1,0 +1,147 @@
+"""Which spans are observed, latent or rejected (Fu et al. 2021, Algorithm 1).
+
+An entity is *observed*: only its label is allowed at its span. A span that crosses an
+entity is *rejected*: no label is allowed. Every other span is *latent*: it may be in the
+tree, but not as an entity. An observed span is in every allowed tree because all that
+crosses it is rejected, not because its other labels are masked.
+
+Partial annotation adds two kinds. Inside a *missing* region any label may be. A label
+that is *incorrect* for a span is masked there. Where kinds meet: rejected > incorrect >
+observed > missing > latent.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .spans import SpanIndex
+
+# Label number that stands for every label, in missing and incorrect spans.
+ANY_LABEL = -1
+
+
+def crossing_counts(index: SpanIndex, spans: Tensor) -> Tensor:
+    """For each span of a batch, how many of the given spans it crosses.
+
+    index (SpanIndex): The layout.
+    spans (Tensor): Columns segment, start, end, ... Shape: (E, 3 or more), int64.
+    RETURNS (Tensor): Shape: (S,), int64.
+
+    Cost: O(E + B P^2): the crossers of one span are two rectangles of the chart, summed
+    by differences.
+    """
+    size = index.longest + 2
+    corners = torch.zeros(
+        index.n_segments * size * size, dtype=torch.int64, device=index.start.device
+    )
+    segment, start, end = spans[:, 0], spans[:, 1], spans[:, 2]
+    base = segment * (size * size)
+    zero = torch.zeros_like(start)
+    beyond = torch.full_like(start, size - 1)
+    # Starts strictly inside and ends after; starts before and ends strictly inside.
+    for top, bottom, left, right in (
+        (start + 1, end, end + 1, beyond),
+        (zero, start, start + 1, end),
+    ):
+        some = ((bottom > top) & (right > left)).long()
+        corners.index_add_(0, base + top * size + left, some)
+        corners.index_add_(0, base + top * size + right, -some)
+        corners.index_add_(0, base + bottom * size + left, -some)
+        corners.index_add_(0, base + bottom * size + right, some)
+    chart = corners.view(index.n_segments, size, size).cumsum(1).cumsum(2)
+    return chart[index.segment, index.start, index.end]
+
+
+def spans_inside(index: SpanIndex, regions: Tensor) -> tuple[Tensor, Tensor]:
+    """Pairs of a span of the batch and a region that it lies wholly inside.
+
+    regions (Tensor): Columns segment, start, end, ... Shape: (M, 3 or more), int64.
+    RETURNS (tuple[Tensor, Tensor]): Packed row of the span, number of the region.
+        Shape: (N,) each.
+    """
+    inside = (
+        (index.segment[:, None] == regions[:, 0])
+        & (index.start[:, None] >= regions[:, 1])
+        & (index.end[:, None] <= regions[:, 2])
+    )
+    rows, numbers = inside.nonzero(as_tuple=True)
+    return rows, numbers
+
+
+def packed_masks(
+    index: SpanIndex,
+    n_entity_labels: int,
+    n_labels: int,
+    observed: Tensor,
+    missing: Tensor | None = None,
+    incorrect: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Build the masks of a batch from its annotation.
+
+    index (SpanIndex): The layout.
+    n_entity_labels (int): Number of entity labels; the numbers from there on are latent.
+    n_labels (int): Number of all labels, L.
+    observed (Tensor): Columns segment, start, end, label. Shape: (E, 4), int64.
+    missing (Tensor): The same; `ANY_LABEL` frees all labels. Shape: (M, 4), int64.
+    incorrect (Tensor): The same; `ANY_LABEL` masks all entity labels. Shape: (I, 4).
+    RETURNS (tuple[Tensor, Tensor]): `allowed`, True = may be in the tree, (L, S); and
+        `rejected`, spans that cross an observed one, (S,).
+
+    Source: Fu et al. (2021), Algorithm 1.
+    """
+    device = index.start.device
+    allowed = torch.zeros(n_labels, index.n_spans, dtype=torch.bool, device=device)
+    allowed[n_entity_labels:] = True
+    if missing is not None and len(missing):
+        rows, numbers = spans_inside(index, missing)
+        labels = missing[numbers, 3]
+        allowed[:, rows[labels == ANY_LABEL]] = True
+        single = labels != ANY_LABEL
+        allowed[labels[single], rows[single]] = True
+    if len(observed):
+        rows = index.row_of(observed[:, 0], observed[:, 1], observed[:, 2])
+        allowed[:, rows] = False
+        allowed[observed[:, 3], rows] = True
+    if incorrect is not None and len(incorrect):
+        rows = index.row_of(incorrect[:, 0], incorrect[:, 1], incorrect[:, 2])
+        every = incorrect[:, 3] == ANY_LABEL
+        allowed[:n_entity_labels, rows[every]] = False
+        allowed[incorrect[~every, 3], rows[~every]] = False
+    rejected = crossing_counts(index, observed) > 0
+    allowed &= ~rejected
+    return allowed, rejected
+
+
+def observed_mask(
+    entities: Sequence[tuple[int, int, int]],
+    length: int,
+    n_entity_labels: int,
+    n_labels: int,
+) -> Tensor:
+    """Mask of one segment whose entities are fully annotated.
+
+    entities (Sequence[tuple[int, int, int]]): (start, end, label number), half-open.
+    length (int): Tokens of the segment, n.
+    n_entity_labels (int): Number of entity labels; the numbers from there on are latent.
+    n_labels (int): Number of all labels, L.
+    RETURNS (Tensor): `allowed`, True = may be in the tree; False where there is no span.
+        Shape: (P, P, L) with P = length + 1, bool.
+    RAISES (ValueError): If an entity is outside the segment or its label is no entity
+        label.
+
+    Source: Fu et al. (2021), Algorithm 1. Entities that cross reject one another, in
+    whatever order they come; no tree is allowed then, and `masked_log_partition` says so.
+    """
+    for start, end, label in entities:
+        if not (0 <= start < end <= length and 0 <= label < n_entity_labels):
+            raise ValueError(
+                f"expected entities with 0 <= start < end <= {length} and 0 <= label < "
+                f"{n_entity_labels}, received {(start, end, label)}"
+            )
+    index = SpanIndex.build([length])
+    observed = torch.tensor(
+        [(0, *entity) for entity in entities], dtype=torch.int64
+    ).reshape(-1, 4)
+    allowed, _ = packed_masks(index, n_entity_labels, n_labels, observed)
+    return index.unpack(allowed)[0]

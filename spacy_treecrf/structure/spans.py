@@ -1,0 +1,220 @@
+"""The packed layout: every span of every segment once, no padding.
+
+All recursions of this package run on *packed* arrays, with S the number of spans of the
+batch, the sum over segments of n * (n + 1) / 2. Potentials are label-first, (L, S), so
+that every step over labels runs along contiguous rows. Spans are ordered by
+width; within a width by how many tokens the segment still has from the span's start,
+most first. Both orders together have two useful consequences:
+
+- the spans of width w are those that start at the first `counts[w]` tokens of
+  *start order*, so that a chart row of one width is a prefix of a row of any smaller one;
+- in a batch of equal lengths, their ends are the last `counts[w]` tokens of *end
+  order*, in the same order, so that no look-up is needed at all.
+
+In a ragged batch the ends are one gather away (`SpanIndex.ends`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Lengths = Sequence[int] | Tensor
+
+
+def read_lengths(lengths: Lengths) -> list[int]:
+    """Read tokens per segment to the host, once.
+
+    lengths (Sequence[int] | Tensor): Tokens per segment. Shape: (B,).
+    RETURNS (list[int]): The same as Python numbers.
+    RAISES (ValueError): If a length is below 1 or there is none: a tree has a leaf.
+    """
+    numbers = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if not numbers:
+        raise ValueError("expected at least one segment, received none")
+    for position, number in enumerate(numbers):
+        if number < 1 or number != int(number):
+            raise ValueError(
+                "expected lengths of at least 1 token, received "
+                f"{number} for segment {position}"
+            )
+    return [int(number) for number in numbers]
+
+
+@dataclass(frozen=True)
+class SpanIndex:
+    """Where each span of a batch of segments stands in the packed layout.
+
+    lengths (list[int]): Tokens per segment. Shape: (B,).
+    counts (list[int]): `counts[w]` spans have width w, for w = 0 (none) to the longest.
+    offsets (list[int]): Spans of width w are rows `offsets[w]:offsets[w + 1]`.
+    segment (Tensor): Segment of each span. Shape: (S,), int64.
+    start (Tensor): First token of each span, within its segment. Shape: (S,), int64.
+    end (Tensor): One past the last token. Shape: (S,), int64.
+    """
+
+    lengths: list[int]
+    counts: list[int]
+    offsets: list[int]
+    segment: Tensor
+    start: Tensor
+    end: Tensor
+    # Number of a token in the concatenated segments, by start order. Shape: (T,).
+    _token: Tensor
+    # Place in end order, by token number; None if all lengths are equal. Shape: (T,).
+    _end_place: Tensor | None
+    # Place in start order, by token number. Shape: (T,).
+    _start_place: Tensor
+
+    @classmethod
+    def build(cls, lengths: Lengths, device: torch.device | None = None) -> "SpanIndex":
+        """Lay out the spans of a batch.
+
+        lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
+        device (torch.device): Where the index tensors go.
+        RETURNS (SpanIndex): The layout. All its tensors are computed on the host and
+            moved once.
+        RAISES (ValueError): If a length is below 1.
+        """
+        numbers = read_lengths(lengths)
+        host = torch.device("cpu")
+        sizes = torch.tensor(numbers, device=host)
+        longest = max(numbers)
+        n_tokens = int(sizes.sum())
+        tokens = torch.arange(n_tokens, device=host)
+        segment = torch.repeat_interleave(
+            torch.arange(len(numbers), device=host), sizes, output_size=n_tokens
+        )
+        position = tokens - (sizes.cumsum(0) - sizes)[segment]
+        remaining = sizes[segment] - position
+        start_order = torch.argsort(-remaining, stable=True)
+        end_order = torch.argsort(position, stable=True)
+        histogram = torch.bincount(remaining, minlength=longest + 1)
+        # counts[w] = tokens with at least w tokens left; none for w = 0.
+        counts = histogram.flip(0).cumsum(0).flip(0)
+        counts[0] = 0
+        offsets = [0, 0, *counts.cumsum(0)[1:].tolist()]
+        n_spans = offsets[-1]
+        width = torch.repeat_interleave(
+            torch.arange(longest + 1, device=host), counts, output_size=n_spans
+        )
+        place = (
+            torch.arange(n_spans, device=host)
+            - torch.tensor(offsets, device=host)[width]
+        )
+        token = start_order[place]
+        start = position[token]
+        ragged = min(numbers) < longest
+        return cls(
+            lengths=numbers,
+            counts=counts.tolist(),
+            offsets=offsets,
+            segment=segment[token].to(device),
+            start=start.to(device),
+            end=(start + width).to(device),
+            _token=start_order.to(device),
+            _end_place=invert(end_order).to(device) if ragged else None,
+            _start_place=invert(start_order).to(device),
+        )
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest segment."""
+        return len(self.counts) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of the batch, T."""
+        return self.counts[1]
+
+    @property
+    def n_spans(self) -> int:
+        """Spans of the batch, S."""
+        return self.offsets[-1]
+
+    @property
+    def n_segments(self) -> int:
+        """Segments of the batch, B."""
+        return len(self.lengths)
+
+    def rows(self, width: int) -> slice:
+        """Packed rows of the spans of one width, in start order."""
+        return slice(self.offsets[width], self.offsets[width + 1])
+
+    def ends(self, width: int) -> Tensor | None:
+        """Place in end order of each span of a width, in start order.
+
+        RETURNS (Tensor | None): Shape: (counts[width],). None in a batch of equal
+            lengths, where they are the last `counts[width]` places.
+        """
+        if self._end_place is None:
+            return None
+        return self._end_place[self._token[: self.counts[width]] + (width - 1)]
+
+    def right_places(self, places: Tensor, left: Tensor) -> Tensor:
+        """Place in start order of the right parts of splits.
+
+        places (Tensor): Places of the spans' starts, in start order. Shape: (A,).
+        left (Tensor): Width of their left parts. Shape: (A,).
+        RETURNS (Tensor): Shape: (A,).
+        """
+        return self._start_place[self._token[places] + left]
+
+    def roots(self) -> Tensor:
+        """Packed row of each segment's whole span. Shape: (B,)."""
+        sizes = torch.tensor(self.lengths)
+        first = sizes.cumsum(0) - sizes
+        offsets = torch.tensor(self.offsets)[sizes].to(self.start.device)
+        return offsets + self._start_place[first.to(self.start.device)]
+
+    def row_of(self, segment: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        """Packed row of given spans.
+
+        segment, start, end (Tensor): Spans as in the fields, on the index's device.
+            Shape: (E,) each.
+        RETURNS (Tensor): Shape: (E,).
+        """
+        device = self.start.device
+        sizes = torch.tensor(self.lengths)
+        first = (sizes.cumsum(0) - sizes).to(device)
+        offsets = torch.tensor(self.offsets).to(device)
+        return offsets[end - start] + self._start_place[first[segment] + start]
+
+    def pack(self, dense: Tensor) -> Tensor:
+        """Take the valid cells of a fence-post chart, label-first.
+
+        dense (Tensor): Shape: (B, P, P, L).
+        RETURNS (Tensor): Shape: (L, S).
+        RAISES (ValueError): If the chart's shape does not fit the lengths.
+        """
+        expected = (self.n_segments, self.longest + 1, self.longest + 1)
+        if (
+            dense.dim() != 4
+            or dense.shape[0] != expected[0]
+            or min(dense.shape[1:3]) < expected[1]
+        ):
+            raise ValueError(
+                f"expected a chart of shape {(*expected, 'L')}, or larger in the second "
+                f"and third dimension, for these lengths, received {tuple(dense.shape)}"
+            )
+        return dense.movedim(-1, 0)[:, self.segment, self.start, self.end]
+
+    def unpack(self, packed: Tensor, size: int | None = None) -> Tensor:
+        """Write packed values into a fence-post chart of zeros; `pack` undoes it.
+
+        packed (Tensor): Shape: (L, S).
+        size (int): P, by default the longest segment's length + 1.
+        RETURNS (Tensor): Shape: (B, P, P, L).
+        """
+        size = self.longest + 1 if size is None else size
+        dense = packed.new_zeros(packed.shape[0], self.n_segments, size, size)
+        dense[:, self.segment, self.start, self.end] = packed
+        return dense.movedim(0, -1)
+
+
+def invert(permutation: Tensor) -> Tensor:
+    """The permutation that undoes another. Shape: (N,)."""
+    inverse = torch.empty_like(permutation)
+    inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
+    return inverse
