@@ -1,0 +1,1 @@
+"""Thinc layers over the Tree CRF; knows Thinc and torch."""

@@ -1,0 +1,323 @@
+"""Span scorers: a potential for every (start, end, label) from token vectors.
+
+Fu et al. (2021), Eq. 1-2; Dozat & Manning (2017) for separate start and end views.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import torch
+from thinc.api import (
+    ArgsKwargs,
+    Model,
+    PyTorchShim,
+    PyTorchWrapper_v3,
+    torch2xp,
+    xp2torch,
+)
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from spacy_treecrf.structure.spans import SpanIndex
+
+from .types import Segments
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "identity": nn.Identity,
+}
+# Standard deviation of the biaffine tensors at the start: near 0, so that all trees begin
+# about equally probable, but not 0, so that the two views get different gradients.
+INITIAL_DEVIATION = 0.01
+# Segments of one padded product may differ in length by this factor: more costs padding,
+# less costs calls. Flat between 1.1 and 1.5 in benchmarks/bench_pipeline.py.
+BUCKET_RATIO = 1.25
+
+ScorerInput = tuple[Floats2d, Segments]
+
+
+def build_biaffine_span_scorer(
+    hidden_width: int | None = None,
+    depth: int = 2,
+    dropout: float = 0.2,
+    separate_views: bool = True,
+    activation: str = "relu",
+    nO: int | None = None,
+) -> Model[ScorerInput, Floats2d]:
+    """Build the biaffine scorer of Eq. 2.
+
+    hidden_width (int): Width of the feed-forward layers; the last one has half of it.
+        Default: the encoder's width.
+    depth (int): Number of feed-forward layers, at least 1.
+    dropout (float): After the encoder and each feed-forward layer, in [0, 1). It is part
+        of the architecture: `[training] dropout` does not change it.
+    separate_views (bool): Give start and end tokens layers of their own (Dozat & Manning
+        2017); false is the paper's form, one view for both.
+    activation (str): "relu", "gelu", "tanh" or "identity".
+    nO (int): Number of labels, set by the pipe.
+    RETURNS (Model): From token vectors (T, nI) and segments to potentials (L, S).
+    RAISES (ValueError): If an argument is out of its range.
+
+    Source: Fu et al. (2021), Eq. 1-2. Deviates: separate views by default.
+    """
+    return _build(hidden_width, depth, dropout, separate_views, activation, True, nO)
+
+
+def build_bilinear_span_scorer(
+    hidden_width: int | None = None,
+    depth: int = 2,
+    dropout: float = 0.2,
+    separate_views: bool = True,
+    activation: str = "relu",
+    nO: int | None = None,
+) -> Model[ScorerInput, Floats2d]:
+    """Build the bilinear scorer: Eq. 2 without its linear and constant terms.
+
+    The arguments are those of `build_biaffine_span_scorer`.
+    RETURNS (Model): From token vectors (T, nI) and segments to potentials (L, S).
+    RAISES (ValueError): If an argument is out of its range.
+
+    Source: Fu et al. (2021), ablation "bilinear" of Table 2.
+    """
+    return _build(hidden_width, depth, dropout, separate_views, activation, False, nO)
+
+
+class SpanScorer(nn.Module):
+    """Feed-forward layers and a biaffine form a label.
+
+    views (int): 2 for separate start and end views, else 1.
+    linear (bool): Whether the form has linear and constant terms.
+    """
+
+    def __init__(
+        self,
+        nI: int,
+        nO: int,
+        *,
+        hidden_width: int | None,
+        depth: int,
+        dropout: float,
+        views: int,
+        activation: str,
+        linear: bool,
+    ) -> None:
+        super().__init__()
+        hidden = hidden_width or nI
+        widths = [nI, *([hidden] * (depth - 1)), max(1, hidden // 2)]
+        self.input_dropout = nn.Dropout(dropout)
+        self.views = nn.ModuleList(
+            _feed_forward(widths, dropout, ACTIVATIONS[activation])
+            for _ in range(views)
+        )
+        width = widths[-1]
+        self.bilinear = nn.Parameter(torch.randn(nO, width, width) * INITIAL_DEVIATION)
+        self.start = self.end = self.bias = None
+        if linear:
+            self.end = nn.Parameter(torch.zeros(nO, width))
+            # One view for both ends shares U2 between them, as printed in Eq. 2.
+            self.start = (
+                nn.Parameter(torch.zeros(nO, width)) if views == 2 else self.end
+            )
+            self.bias = nn.Parameter(torch.zeros(nO))
+
+    def forward(self, X: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
+        """X (Tensor): Token vectors. Shape: (T, nI). RETURNS (Tensor): Shape: (L, S)."""
+        X = self.input_dropout(X)
+        starts, ends = self.views[0](X), self.views[-1](X)
+        n_labels, width = self.bilinear.shape[:2]
+        # Row l * width + e holds U1_l[:, e]: one product gives e_i^T U1_l for all labels.
+        weight = self.bilinear.transpose(1, 2).reshape(n_labels * width, width)
+        bias = None if self.end is None else self.end.reshape(-1)
+        pieces, rows = [], []
+        for numbers, longest in length_buckets(segments.lengths):
+            tokens = padded_tokens(segments, numbers, longest).to(X.device)
+            start, end = starts[tokens], ends[tokens]
+            left = nn.functional.linear(start, weight, bias)
+            left = left.view(len(numbers), longest * n_labels, width)
+            right = end.transpose(1, 2)
+            if self.start is None or self.bias is None:
+                product = torch.bmm(left, right)
+            else:
+                constant = nn.functional.linear(start, self.start, self.bias)
+                product = torch.baddbmm(
+                    constant.view(len(numbers), longest * n_labels, 1), left, right
+                )
+            packed, where = bucket_cells(index, numbers, longest, n_labels)
+            pieces.append(product.view(-1)[packed])
+            rows.append(where)
+        scores = torch.cat(pieces, dim=1)
+        if len(rows) == 1:
+            return scores
+        order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
+        order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
+        return scores.index_select(1, order)
+
+
+def _feed_forward(
+    widths: list[int], dropout: float, activation: Callable[[], nn.Module]
+) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for nI, nO in pairwise(widths):
+        linear = nn.Linear(nI, nO)
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
+        layers += [linear, activation(), nn.Dropout(dropout)]
+    return nn.Sequential(*layers)
+
+
+def length_buckets(lengths: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """Group segments of similar length, so that a padded product wastes little.
+
+    lengths (np.ndarray): Tokens per segment. Shape: (B,).
+    RETURNS (list[tuple[np.ndarray, int]]): Numbers of the segments of a group, and the
+        longest length in it.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    buckets, first = [], 0
+    ordered = lengths[order]
+    while first < len(order):
+        longest = int(ordered[first])
+        # `ordered` falls: count what is still long enough for this bucket.
+        size = int((ordered[first:] * BUCKET_RATIO >= longest).sum())
+        buckets.append((order[first : first + size], longest))
+        first += size
+    return buckets
+
+
+def padded_tokens(segments: Segments, numbers: np.ndarray, longest: int) -> Tensor:
+    """Token of each place of a padded group; places beyond a segment repeat its last.
+
+    RETURNS (Tensor): Shape: (number of segments, longest), int64.
+    """
+    last = segments.lengths[numbers, None] - 1
+    places = np.minimum(np.arange(longest)[None], last)
+    return torch.from_numpy(segments.first[numbers, None] + places)
+
+
+def bucket_cells(
+    index: SpanIndex, numbers: np.ndarray, longest: int, n_labels: int
+) -> tuple[Tensor, Tensor]:
+    """Where the spans of a padded group stand in its product and in the packed layout.
+
+    RETURNS (tuple[Tensor, Tensor]): Offsets into the flat product (group, start, label,
+        end), (L, N); packed rows, (N,).
+    """
+    device = index.start.device
+    if len(numbers) == index.n_segments:
+        rows = torch.arange(index.n_spans, device=device)
+        group = torch.empty(index.n_segments, dtype=torch.int64)
+        group[torch.from_numpy(numbers)] = torch.arange(len(numbers))
+    else:
+        group = torch.full((index.n_segments,), -1, dtype=torch.int64)
+        group[torch.from_numpy(numbers)] = torch.arange(len(numbers))
+        rows = (group.to(device)[index.segment] >= 0).nonzero()[:, 0]
+    place = group.to(device)[index.segment[rows]]
+    cells = (place * longest + index.start[rows]) * (n_labels * longest)
+    cells = cells + index.end[rows] - 1
+    labels = torch.arange(n_labels, device=device)[:, None] * longest
+    return cells + labels, rows
+
+
+def _build(
+    hidden_width: int | None,
+    depth: int,
+    dropout: float,
+    separate_views: bool,
+    activation: str,
+    linear: bool,
+    nO: int | None,
+) -> Model[ScorerInput, Floats2d]:
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"expected activation to be one of {sorted(ACTIVATIONS)}, received "
+            f"{activation!r}"
+        )
+    if depth < 1 or not 0.0 <= dropout < 1.0:
+        raise ValueError(
+            "expected depth of at least 1 and dropout in [0, 1), received "
+            f"depth={depth}, dropout={dropout}"
+        )
+    settings = {
+        "hidden_width": hidden_width,
+        "depth": depth,
+        "dropout": dropout,
+        "views": 2 if separate_views else 1,
+        "activation": activation,
+        "linear": linear,
+    }
+
+    def deserialize(_: nn.Module, state: bytes, device: torch.device) -> nn.Module:
+        saved = torch.load(BytesIO(state), map_location=device, weights_only=True)
+        module = SpanScorer(saved["nI"], saved["nO"], **settings)  # type: ignore[arg-type]
+        module.load_state_dict(saved["state"])
+        return module.to(device)
+
+    model = PyTorchWrapper_v3(
+        # The widths are known only at initialisation or loading.
+        nn.Identity(),
+        convert_inputs=_convert_inputs,
+        serialize_model=_serialize,
+        deserialize_model=deserialize,
+    )
+    model.name = "span_scorer"
+    model.attrs["settings"] = settings
+    model.init = _init
+    if nO is not None:
+        model.set_dim("nO", nO)
+    return model
+
+
+def _init(
+    model: Model[ScorerInput, Floats2d], X: ScorerInput | None = None, Y: Any = None
+) -> None:
+    shim = model.shims[0]
+    if isinstance(shim._model, SpanScorer):
+        return
+    if X is not None and model.has_dim("nI") is None:
+        model.set_dim("nI", X[0].shape[1])
+    module = SpanScorer(
+        model.get_dim("nI"), model.get_dim("nO"), **model.attrs["settings"]
+    )
+    shim._model = module.to(torch_device(model))
+
+
+def torch_device(model: Model[Any, Any]) -> torch.device:
+    """Device that a span scorer's weights are on."""
+    return cast(PyTorchShim, model.shims[0]).device
+
+
+def _serialize(module: nn.Module) -> bytes:
+    if not isinstance(module, SpanScorer):
+        raise ValueError(
+            "expected an initialised span scorer, received one without weights"
+        )
+    buffer = BytesIO()
+    first = cast(nn.Linear, cast(nn.Sequential, module.views[0])[0])
+    torch.save(
+        {
+            "nI": first.in_features,
+            "nO": len(module.bilinear),
+            "state": module.state_dict(),
+        },
+        buffer,
+    )
+    return buffer.getvalue()
+
+
+def _convert_inputs(
+    model: Model[Any, Any], inputs: tuple[Floats2d, Segments, SpanIndex], is_train: bool
+) -> tuple[ArgsKwargs, Callable[[ArgsKwargs], Floats2d]]:
+    X, segments, index = inputs
+    # An encoder in mixed precision may hand over half precision.
+    vectors = xp2torch(X, device=torch_device(model)).float().requires_grad_(is_train)
+
+    def backprop(gradients: ArgsKwargs) -> Floats2d:
+        dX = cast(Floats2d, torch2xp(gradients.args[0]))
+        return cast(Floats2d, dX.astype(X.dtype, copy=False))
+
+    return ArgsKwargs(args=(vectors, segments, index), kwargs={}), backprop

@@ -1,0 +1,117 @@
+"""The model of the `treecrf` pipe: encoder, span scorer, one learned temperature."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from spacy_treecrf.structure.spans import SpanIndex
+
+from .biaffine import ScorerInput, torch_device
+from .types import Segments, SpanPotentials
+
+# Chart cells (spans times labels) scored at a time: 64 MB of float32, far below what
+# the encoder holds, and large enough that calls cost nothing.
+MAX_CELLS = 1 << 24
+
+TreeCRFInput = tuple[list[Doc], Segments]
+
+
+def build_treecrf(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    span_scorer: Model[ScorerInput, Floats2d],
+) -> Model[TreeCRFInput, Iterable[SpanPotentials]]:
+    """Build the model of the `treecrf` pipe.
+
+    tok2vec (Model): Encoder of whole Docs: vectors (tokens, width) for each Doc.
+    span_scorer (Model): Scores all spans of segments, which are cut after the encoder.
+    RETURNS (Model): From Docs and their segments to potentials. In prediction the
+        potentials are computed chunk by chunk, as they are asked for.
+
+    Source: Fu et al. (2021), section 3.1.
+    """
+    model: Model[TreeCRFInput, Iterable[SpanPotentials]] = Model(
+        "treecrf",
+        forward,
+        init=init,
+        layers=[tok2vec, span_scorer],
+        refs={
+            "tok2vec": tok2vec,
+            "span_scorer": span_scorer,
+            "output_layer": span_scorer,
+        },
+        params={"log_temperature": None},
+    )
+    return model
+
+
+def init(
+    model: Model[TreeCRFInput, Any], X: TreeCRFInput | None = None, Y: Any = None
+) -> None:
+    """Infer the widths from sample Docs and their segments; the temperature is 1."""
+    tok2vec, scorer = model.get_ref("tok2vec"), model.get_ref("span_scorer")
+    if X is None:
+        tok2vec.initialize()
+        scorer.initialize()
+    else:
+        docs, segments = X
+        tok2vec.initialize(X=docs)
+        if tok2vec.has_dim("nO"):
+            scorer.set_dim("nI", tok2vec.get_dim("nO"))
+            scorer.initialize()
+        else:
+            scorer.initialize(X=(concatenate(tok2vec.predict(docs), model), segments))
+    if not model.has_param("log_temperature"):
+        model.set_param("log_temperature", model.ops.alloc1f(1))
+
+
+def concatenate(vectors: list[Floats2d], model: Model[Any, Any]) -> Floats2d:
+    """Vectors of the tokens of all Docs, in one array. Shape: (T, nI)."""
+    return cast(Floats2d, model.ops.xp.concatenate(vectors))
+
+
+def forward(
+    model: Model[TreeCRFInput, Iterable[SpanPotentials]],
+    X: TreeCRFInput,
+    is_train: bool,
+) -> tuple[Iterable[SpanPotentials], Callable[[list[Floats2d]], list[Doc]]]:
+    """Encode the Docs, then score the spans of their segments in chunks.
+
+    The callback takes the gradient of each chunk's potentials, in order. It always
+    reaches the encoder, be there chunks or not: a listener that is not called back
+    would leave the shared encoder without the gradients of the other pipes.
+    """
+    docs, segments = X
+    scorer = model.get_ref("span_scorer")
+    vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
+    tokens = concatenate(vectors, model)
+    n_labels = scorer.get_dim("nO")
+    device = torch_device(scorer)
+    borders = torch.from_numpy(segments.may_border).to(device)
+    backprops: list[Callable[[Floats2d], Floats2d]] = []
+
+    def score() -> Iterator[SpanPotentials]:
+        for numbers in segments.chunks(MAX_CELLS // n_labels):
+            chunk = segments.select(numbers)
+            index = SpanIndex.build(chunk.lengths.tolist(), device)
+            data, backprop = scorer((tokens, chunk, index), is_train)
+            backprops.append(backprop)
+            first = torch.from_numpy(chunk.first).to(device)[index.segment]
+            usable = borders[first + index.start] & borders[first + index.end - 1]
+            yield SpanPotentials(numbers, index, data, usable)
+
+    def backprop(gradients: list[Floats2d]) -> list[Doc]:
+        total = model.ops.alloc2f(*tokens.shape)
+        for backprop_chunk, gradient in zip(backprops, gradients, strict=True):
+            total += backprop_chunk(gradient)
+        offset, pieces = 0, []
+        for piece in vectors:
+            pieces.append(total[offset : offset + len(piece)])
+            offset += len(piece)
+        backprop_tok2vec(pieces)
+        return docs
+
+    return (list(score()) if is_train else score()), backprop

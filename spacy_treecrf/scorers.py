@@ -1,0 +1,140 @@
+"""Scores of nested entities: exact spans, by depth, by label, and without labels."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from .errors import Warnings
+
+# (start, end, label) in tokens of the reference.
+LabelledSpan = tuple[int, int, str]
+
+
+def make_nested_scorer(
+    missing_spans_key: str | None = None,
+) -> Callable[..., dict[str, Any]]:
+    """Build the scorer of nested entities, `spacy-treecrf.nested_scorer.v1`.
+
+    missing_spans_key (str): Where gold marks regions that are not annotated; a
+        prediction inside one that is no gold span counts for nothing. Default: the
+        pipe's own setting.
+    RETURNS (Callable): Takes examples and `spans_key`, returns scores.
+    """
+
+    def score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        settings = {"missing_spans_key": missing_spans_key, **kwargs}
+        if settings.get("missing_spans_key") is None:
+            settings["missing_spans_key"] = missing_spans_key
+        return nested_score(examples, **settings)
+
+    return score
+
+
+def nested_score(
+    examples: Iterable[Example],
+    *,
+    spans_key: str = "nested",
+    missing_spans_key: str | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """Score predicted spans against gold, exactly: start, end and label.
+
+    examples (Iterable[Example]): Predictions and gold.
+    spans_key (str): Key of the span groups.
+    missing_spans_key (str): Key of the regions that are not annotated.
+    RETURNS (dict[str, Any]): With K the key: `spans_K_p`, `_r`, `_f`, `_per_type`;
+        `_inner_f` of spans strictly inside another gold span and `_outer_f` of the rest,
+        by the same rule for gold and predictions; `_unlabelled_f` of bare spans. All
+        None where no Doc has gold under the key.
+    """
+    total, inner, outer, bare = PRFScore(), PRFScore(), PRFScore(), PRFScore()
+    per_type: dict[str, PRFScore] = {}
+    annotated, skipped, keys = 0, 0, set()
+    for example in examples:
+        if spans_key not in example.reference.spans:
+            skipped += 1
+            keys.update(example.reference.spans.keys())
+            continue
+        annotated += 1
+        gold, predicted = aligned_spans(example, spans_key, missing_spans_key)
+        total.score_set(predicted, gold)
+        edges = {span[:2] for span in gold}
+        deep = {span for span in gold | predicted if _is_inside(span, edges)}
+        inner.score_set(predicted & deep, gold & deep)
+        outer.score_set(predicted - deep, gold - deep)
+        bare.score_set({span[:2] for span in predicted}, edges)
+        for label in {span[2] for span in gold | predicted}:
+            of_label = {span for span in predicted if span[2] == label}
+            per_type.setdefault(label, PRFScore()).score_set(
+                of_label, {span for span in gold if span[2] == label}
+            )
+    prefix = f"spans_{spans_key}"
+    if not annotated:
+        if skipped:
+            warnings.warn(
+                Warnings.T101.format(
+                    key=spans_key, n_docs=skipped, keys=sorted(keys) or "none"
+                ),
+                stacklevel=2,
+            )
+        names = ("p", "r", "f", "per_type", "inner_f", "outer_f", "unlabelled_f")
+        return {f"{prefix}_{name}": None for name in names}
+    return {
+        f"{prefix}_p": total.precision,
+        f"{prefix}_r": total.recall,
+        f"{prefix}_f": total.fscore,
+        f"{prefix}_per_type": {
+            label: per_type[label].to_dict() for label in sorted(per_type)
+        },
+        f"{prefix}_inner_f": inner.fscore,
+        f"{prefix}_outer_f": outer.fscore,
+        f"{prefix}_unlabelled_f": bare.fscore,
+    }
+
+
+def aligned_spans(
+    example: Example, spans_key: str, missing_spans_key: str | None = None
+) -> tuple[set[LabelledSpan], set[LabelledSpan]]:
+    """Gold and predicted spans of an example, both in tokens of the reference.
+
+    RETURNS (tuple[set, set]): Gold; predictions, without those inside a region that is
+        not annotated, unless they are gold. A prediction that fits no tokens of the
+        reference stays, at offsets that no gold span has, and so counts as wrong.
+    """
+    reference: Doc = example.reference
+    gold = {(s.start, s.end, s.label_) for s in reference.spans[spans_key]}
+    predicted: set[LabelledSpan] = set()
+    group = example.predicted.spans.get(spans_key, [])
+    same_tokens = [t.text for t in example.predicted] == [t.text for t in reference]
+    for span in group:
+        if same_tokens:
+            predicted.add((span.start, span.end, span.label_))
+            continue
+        found = example.get_aligned_spans_x2y([span], allow_overlap=True)
+        if found:
+            predicted.add((found[0].start, found[0].end, span.label_))
+        else:
+            predicted.add((-1 - span.start, -1 - span.end, span.label_))
+    if missing_spans_key is not None and missing_spans_key in reference.spans:
+        regions = [(s.start, s.end, s.label_) for s in reference.spans[missing_spans_key]]
+        predicted = {
+            span
+            for span in predicted
+            if span in gold
+            or not any(
+                start <= span[0] and span[1] <= end and label in ("", span[2])
+                for start, end, label in regions
+            )
+        }
+    return gold, predicted
+
+
+def _is_inside(span: LabelledSpan, edges: set[tuple[int, int]]) -> bool:
+    return any(
+        start <= span[0] and span[1] <= end and (start, end) != span[:2]
+        for start, end in edges
+    )
