@@ -42,10 +42,27 @@ class Errors:
     )
     T049 = "[T049] {path} holds no sentence: empty, or not of this format."
     T050 = (
-        "[T050] {n_misaligned} of {n_gold} spans do not begin and end at token "
+        "[T050] {misaligned} of {n_gold} spans do not begin and end at token "
         "borders, more than --max-misaligned {limit} allows. If all are shifted, the "
         "offsets were counted from another start or in bytes; if some, try the --lang "
-        "whose tokenizer fits, or give the tokens."
+        "whose tokenizer fits, --alignment-mode expand, or give the tokens."
+    )
+    T051 = (
+        "[T051] {where}: ill-formed tag {tag}: {reason}. The tags of a file must all "
+        "be IOB2, all IOB1, all BIOES or all BILUO."
+    )
+    T052 = (
+        "[T052] {where}: expected {expected} in this line of a block of {stride} "
+        "lines, received {line!r}. Blocks are tokens, part-of-speech tags (in all "
+        "blocks or in none), spans (may be empty) and a blank line."
+    )
+    T053 = (
+        "[T053] {where}: no annotation of brat: {line!r}. An entity is 'T1, tab, LABEL "
+        "START END, tab, TEXT'."
+    )
+    T054 = (
+        "[T054] {path} names {name}, which is not in the input: give the folder that "
+        "holds it as IN."
     )
 
 

@@ -10,19 +10,27 @@ from typing import Annotated
 
 import spacy
 from spacy.language import Language
-from typer import Argument, Option
+from typer import Argument, Option, echo
 from wasabi import msg
 
+from spacy_treecrf.data.alignment import LEFT_OUT, AlignmentMode, Tokenize, n_misaligned
+from spacy_treecrf.data.bracketed import read_bracketed
+from spacy_treecrf.data.brat import read_brat
 from spacy_treecrf.data.docbin import make_docs, write_docbin
-from spacy_treecrf.data.jsonl import Tokenize, read_jsonl
+from spacy_treecrf.data.genia import read_genia
+from spacy_treecrf.data.iob_layers import read_iob_layers
+from spacy_treecrf.data.jsonl import read_jsonl
 from spacy_treecrf.data.records import (
-    MISALIGNED,
+    N_NAMED,
     ConversionError,
     Problems,
     Sentence,
+    checked_sentence,
+    default_id,
     stem,
 )
-from spacy_treecrf.data.statistics import SpanCounts
+from spacy_treecrf.data.statistics import SpanCounts, crossing_pairs
+from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
 
 
@@ -30,10 +38,20 @@ class Format(str, Enum):
     """Input formats; each is a module of `spacy_treecrf.data`."""
 
     jsonl = "jsonl"
+    genia = "genia"
+    iob_layers = "iob-layers"
+    brat = "brat"
+    bracketed = "bracketed"
 
 
 # Endings of the files that are read from a folder.
-SUFFIXES = {Format.jsonl: (".jsonl", ".jsonl.gz")}
+SUFFIXES = {
+    Format.jsonl: (".jsonl", ".jsonl.gz"),
+    Format.genia: (".data", ".data.gz", ".txt"),
+    Format.iob_layers: (".tsv", ".tsv.gz", ".iob", ".iob2", ".conll"),
+    Format.brat: (".ann",),
+    Format.bracketed: (".txt",),
+}
 
 Read = Callable[[Path, Problems], Iterator[Sentence]]
 
@@ -86,6 +104,22 @@ def convert_cli(
         int | None,
         Option(min=1, help="Take only the first N sentences of each output file"),
     ] = None,
+    only: Annotated[
+        Path | None,
+        Option(help="File that names the files of IN to take, one a line, in order"),
+    ] = None,
+    tokenized: Annotated[
+        bool,
+        Option("--tokenized", help="brat: tokens between spaces, a sentence a line"),
+    ] = False,
+    token_column: Annotated[
+        int | None,
+        Option(min=1, help="iob-layers: column of the tokens, detected by default"),
+    ] = None,
+    alignment_mode: Annotated[
+        AlignmentMode,
+        Option(help="Spans that begin or end within a token: leave out, cut or widen"),
+    ] = "strict",
     max_misaligned: Annotated[
         float,
         Option(min=0, max=1, help="Fail if a larger share of spans is misaligned"),
@@ -102,7 +136,7 @@ def convert_cli(
         msg.fail(Errors.T045.format(lang=lang), exits=1)
     job = Job(
         nlp=nlp,
-        read=make_reader(format, nlp),
+        read=make_reader(format, nlp, tokenized, token_column, alignment_mode),
         spans_key=spans_key,
         merge_docs=merge_docs,
         keep_ids=keep_ids,
@@ -110,18 +144,43 @@ def convert_cli(
         max_misaligned=max_misaligned,
     )
     try:
-        for out_path, in_paths in plan_outputs(format, inputs, output).items():
+        for out_path, in_paths in plan_outputs(format, inputs, output, only).items():
             convert(in_paths, out_path, job)
     except ConversionError as error:
         msg.fail("Nothing written for this input", str(error), exits=1)
 
 
-def make_reader(format: Format, nlp: Language) -> Read:
+def make_reader(
+    format: Format,
+    nlp: Language,
+    tokenized: bool = False,
+    token_column: int | None = None,
+    mode: AlignmentMode = "strict",
+) -> Read:
     """The reader of a format, with the options bound that it needs."""
+    tokenize = make_tokenize(nlp)
     readers: dict[Format, Read] = {
-        Format.jsonl: partial(read_jsonl, tokenize=make_tokenize(nlp)),
+        Format.jsonl: partial(read_jsonl, tokenize=tokenize, mode=mode),
+        Format.genia: read_genia,
+        Format.iob_layers: partial(read_iob_layers, token_column=token_column),
+        Format.brat: partial(
+            read_brat, tokenize=tokenize, tokenized=tokenized, mode=mode
+        ),
+        Format.bracketed: read_bracketed_sentences,
     }
     return readers[format]
+
+
+def read_bracketed_sentences(path: Path, problems: Problems) -> Iterator[Sentence]:
+    """Read inline brackets as the other readers read their formats."""
+    try:
+        for number, tokens, spans in read_bracketed(path):
+            sentence = Sentence(default_id(path, number - 1), tokens, spans)
+            yield checked_sentence(sentence, f"{path}:{number}", problems)
+    except ConversionError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ConversionError(str(error)) from error
 
 
 def make_tokenize(nlp: Language) -> Tokenize:
@@ -135,13 +194,14 @@ def make_tokenize(nlp: Language) -> Tokenize:
 
 
 def plan_outputs(
-    format: Format, inputs: list[Path], output: Path
+    format: Format, inputs: list[Path], output: Path, only: Path | None = None
 ) -> dict[Path, list[Path]]:
     """Which input files go into which output file.
 
     format (Format): Decides which files of a folder are read.
     inputs (list[Path]): Files and folders.
     output (Path): A `.spacy` file for all, or a folder for one file each.
+    only (Path | None): File that names the files to take, endings do not matter.
     RETURNS (dict[Path, list[Path]]): Input files by output file.
     RAISES (ConversionError): If an input is missing, a folder holds no file of the
         format, or two inputs would be written to the same file.
@@ -159,10 +219,14 @@ def plan_outputs(
                     )
                 )
             paths.extend(found)
+            if format is Format.brat:
+                warn_of_unannotated(path)
         elif path.exists():
             paths.append(path)
         else:
             raise ConversionError(Errors.T040.format(path=path, reason="no such file"))
+    if only is not None:
+        paths = select_files(paths, only)
     if output.suffix == ".spacy":
         return {output: paths}
     if output.is_file():
@@ -176,6 +240,35 @@ def plan_outputs(
             )
         plan[target] = [path]
     return plan
+
+
+def warn_of_unannotated(folder: Path) -> None:
+    """Name the texts that no annotation file goes with."""
+    texts = sorted(
+        p for p in folder.glob("*.txt") if not p.with_suffix(".ann").exists()
+    )
+    if texts:
+        msg.warn(f"{len(texts)} texts without .ann file: left out")
+        echo("\n".join(map(str, texts[:N_NAMED])))
+
+
+def select_files(paths: list[Path], only: Path) -> list[Path]:
+    """The files that a list names, in its order.
+
+    paths (list[Path]): The files to choose from.
+    only (Path): A text file with one name a line; folder and endings are ignored, so
+        that one list serves several formats of a corpus.
+    RETURNS (list[Path]): The named files.
+    RAISES (ConversionError): If a name is not among them, or there are no names.
+    """
+    by_stem = {stem(path): path for path in paths}
+    names = [line.strip() for _, line in read_lines(only) if line.strip()]
+    for name in names:
+        if stem(Path(name)) not in by_stem:
+            raise ConversionError(Errors.T054.format(path=only, name=name))
+    if not names:
+        raise ConversionError(Errors.T049.format(path=only))
+    return [by_stem[stem(Path(name))] for name in names]
 
 
 def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
@@ -202,28 +295,39 @@ def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
     def counted() -> Iterator[Sentence]:
         for sentence in islice(sentences(), job.limit):
             counts.add(len(sentence.tokens), sentence.spans)
+            name_crossing_pairs(sentence, problems)
             yield sentence
 
     docs = list(make_docs(counted(), job.nlp.vocab, job.spans_key, job.merge_docs))
     counts.docs = len(docs)
     for headline, details in problems.messages():
-        msg.warn(headline, details)
-    n_misaligned = problems.counts[MISALIGNED]
-    n_gold = counts.spans + n_misaligned
-    if n_misaligned > job.max_misaligned * n_gold:
+        msg.warn(headline)
+        echo(details)
+    misaligned, left_out = n_misaligned(problems), problems.counts[LEFT_OUT]
+    n_gold = counts.spans + left_out
+    if misaligned > job.max_misaligned * n_gold:
         raise ConversionError(
             Errors.T050.format(
-                n_misaligned=n_misaligned, n_gold=n_gold, limit=job.max_misaligned
+                misaligned=misaligned, n_gold=n_gold, limit=job.max_misaligned
             )
         )
     write_docbin(docs, out_path, job.keep_ids)
-    print_counts(counts, n_misaligned, job.spans_key)
+    print_counts(counts, misaligned, job.spans_key)
     if not counts.spans:
         msg.warn(f"No spans in {len(in_paths)} files: check format and options")
     msg.good(f"{out_path} ({counts.docs} Docs)")
 
 
-def print_counts(counts: SpanCounts, n_misaligned: int, spans_key: str) -> None:
+def name_crossing_pairs(sentence: Sentence, problems: Problems) -> None:
+    """Report spans of which a tree holds one at most; both are converted."""
+    for left, right in crossing_pairs((s, e) for s, e, _ in sentence.spans):
+        problems.add(
+            "crossing pairs of spans: kept, but no tree holds both",
+            f"{sentence.id}: {sentence.text(*left)!r} and {sentence.text(*right)!r}",
+        )
+
+
+def print_counts(counts: SpanCounts, misaligned: int, spans_key: str) -> None:
     """Print what was converted as two tables: totals, and spans by label."""
 
     def share(number: int) -> str:
@@ -241,7 +345,7 @@ def print_counts(counts: SpanCounts, n_misaligned: int, spans_key: str) -> None:
         ("Deepest nesting", counts.max_depth),
         ("Crossing pairs", counts.crossing),
         ("Spans with several labels", counts.multi_label),
-        ("Misaligned, left out", n_misaligned),
+        ("Misaligned", misaligned),
     ]
     msg.table([(name, str(value)) for name, value in rows], aligns=("l", "r"))
     if counts.labels:

@@ -11,24 +11,21 @@ A line is one of
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from spacy_treecrf.errors import Errors
 
+from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
 from .records import (
     ConversionError,
     Problems,
     Sentence,
-    align_spans,
     checked_sentence,
     default_id,
 )
 from .text_files import read_lines
-
-# Tokens and whether a space follows each, for texts that come without tokens.
-Tokenize = Callable[[str], tuple[list[str], list[bool]]]
 
 # Where tools put the spans, in the order in which we look.
 SPAN_FIELDS = ("spans", "label", "labels", "entities")
@@ -36,13 +33,14 @@ UNANNOTATED = "texts without a field for spans (" + ", ".join(SPAN_FIELDS) + "):
 
 
 def read_jsonl(
-    path: Path, problems: Problems, tokenize: Tokenize
+    path: Path, problems: Problems, tokenize: Tokenize, mode: AlignmentMode = "strict"
 ) -> Iterator[Sentence]:
     """Read a JSON Lines file.
 
     path (Path): The file, `.jsonl` or `.jsonl.gz`.
     problems (Problems): Takes misaligned spans and examples not accepted.
     tokenize (Tokenize): Splits a text that comes without tokens.
+    mode (AlignmentMode): What becomes of misaligned spans.
     YIELDS (Sentence): One record a line, but for those whose answer is not "accept".
     RAISES (ConversionError): If a line is no JSON or has not the fields above.
     """
@@ -63,7 +61,7 @@ def read_jsonl(
             problems.add(f"examples with the answer {answer!r}: left out", where)
             continue
         name = record.get("id")
-        sentence = _read_record(record, where, problems, tokenize)
+        sentence = _read_record(record, where, problems, tokenize, mode)
         # Numbers are names too (doccano counts its texts).
         sentence.id = default_id(path, number - 1) if name is None else str(name)
         if record.get("doc") is not None:
@@ -72,23 +70,29 @@ def read_jsonl(
 
 
 def _read_record(
-    record: dict[str, Any], where: str, problems: Problems, tokenize: Tokenize
+    record: dict[str, Any],
+    where: str,
+    problems: Problems,
+    tokenize: Tokenize,
+    mode: AlignmentMode,
 ) -> Sentence:
     tokens, text = record.get("tokens"), record.get("text")
-    is_uniform = isinstance(tokens, list) and all(isinstance(t, str) for t in tokens)
-    if is_uniform and (tokens or not isinstance(text, str)):
+    if _is_words(tokens) and (tokens or not isinstance(text, str)):
         return _read_uniform(record, tokens, where)
     if not isinstance(text, str):
         raise _bad(where, "expected 'tokens', a list of strings, or 'text', a string")
-    words, spaces, bounds = (
-        _read_tokens(tokens, text, where) if tokens else _tokenized(text, tokenize)
-    )
+    if tokens:
+        words, spaces, bounds = _read_tokens(tokens, text, where)
+    else:
+        words, spaces = tokenize(text)
+        bounds = token_bounds(words, spaces)
     field = next((f for f in SPAN_FIELDS if f in record), None)
     if field is None:
         problems.add(UNANNOTATED, where)
     spans = [_character_span(s, where) for s in (record[field] or [] if field else [])]
-    aligned = align_spans(text, bounds, spans, where, problems)
-    return Sentence("", words, aligned, spaces=spaces)
+    aligner = Aligner(text, bounds, problems, mode)
+    aligned = [aligner.align(*span, where) for span in spans]
+    return Sentence("", words, [s for s in aligned if s], spaces=spaces)
 
 
 def _read_uniform(record: dict[str, Any], tokens: list[str], where: str) -> Sentence:
@@ -103,6 +107,10 @@ def _read_uniform(record: dict[str, Any], tokens: list[str], where: str) -> Sent
         if not _is_triple(span):
             raise _bad(where, f"expected a span [start, end, label], not {_show(span)}")
     return Sentence("", tokens, [(s, e, label) for s, e, label in spans], spaces=spaces)
+
+
+def _is_words(tokens: Any) -> TypeGuard[list[str]]:
+    return isinstance(tokens, list) and all(isinstance(t, str) for t in tokens)
 
 
 def _is_triple(span: Any) -> bool:
@@ -161,18 +169,6 @@ def _read_tokens(
         if start < end:
             add(start, end)
         position = end
-    return words, spaces, bounds
-
-
-def _tokenized(
-    text: str, tokenize: Tokenize
-) -> tuple[list[str], list[bool], list[tuple[int, int]]]:
-    words, spaces = tokenize(text)
-    bounds = []
-    position = 0
-    for word, space in zip(words, spaces, strict=True):
-        bounds.append((position, position + len(word)))
-        position += len(word) + space
     return words, spaces, bounds
 
 

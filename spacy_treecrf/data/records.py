@@ -1,7 +1,6 @@
 """The record that every reader yields, and the list of what it could not convert."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,50 +125,6 @@ def checked_sentence(sentence: Sentence, where: str, problems: Problems) -> Sent
                 f"{where}: {label} {text!r}",
             )
     return Sentence(sentence.id, tokens, spans, sentence.doc, spaces)
-
-
-def align_spans(
-    text: str,
-    bounds: Sequence[tuple[int, int]],
-    spans: Iterable[tuple[int, int, str]],
-    where: str,
-    problems: Problems,
-) -> list[LabelledSpan]:
-    """Turn character offsets into token offsets; count those that match no tokens.
-
-    text (str): The text.
-    bounds (Sequence[tuple[int, int]]): Start and end of each token in the text.
-    spans (Iterable[tuple[int, int, str]]): Half-open character offsets and labels.
-    where (str): File and line, for messages.
-    problems (Problems): Takes the spans that begin or end within a token.
-    RETURNS (list[LabelledSpan]): The others, with token offsets.
-    """
-    starts = {start: i for i, (start, _) in enumerate(bounds)}
-    ends = {end: i + 1 for i, (_, end) in enumerate(bounds)}
-    aligned = []
-    for start, end, label in spans:
-        first, last = starts.get(start), ends.get(end)
-        if first is None or last is None or first >= last:
-            problems.add(
-                MISALIGNED, _describe_misaligned(text, start, end, label, where)
-            )
-        else:
-            aligned.append((first, last, label))
-    return aligned
-
-
-# The kind that `--max-misaligned` looks at.
-MISALIGNED = "misaligned spans, which do not begin and end at token borders: left out"
-
-
-def _describe_misaligned(
-    text: str, start: int, end: int, label: str, where: str
-) -> str:
-    if not 0 <= start < end <= len(text):
-        size = f"text of {len(text)} characters"
-        return f"{where}: {label} ({start}, {end}) of a {size}"
-    left, right = text[max(0, start - 12) : start], text[end : end + 12]
-    return f"{where}: {label} ({start}, {end}) {left!r} >{text[start:end]!r}< {right!r}"
 
 
 def default_id(path: Path, number: int) -> str:

@@ -1,0 +1,184 @@
+"""Tab-separated columns: a token, then one column of IOB tags for each nesting layer.
+
+LitBank and GermEval 2014 come like this. Blank lines end sentences. Read are IOB2
+("B-X" begins each entity), IOB1 ("B-X" only between neighbours of one label), BIOES and
+BILUO; a file in which the tags follow none of them is an error that names the line.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spacy_treecrf.errors import Errors
+
+from .records import (
+    ConversionError,
+    LabelledSpan,
+    Problems,
+    Sentence,
+    checked_sentence,
+    default_id,
+    stem,
+)
+from .text_files import read_lines
+
+# Prefixes of BIOES and BILUO beside B, I and O, as (last token, only token).
+LAST_AND_ONLY = (("E", "S"), ("L", "U"))
+
+Tag = tuple[str, str]
+
+
+@dataclass
+class _Block:
+    """The rows of one sentence, with their line numbers."""
+
+    numbers: list[int] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    source: str | None = None
+
+
+def read_iob_layers(
+    path: Path, problems: Problems, token_column: int | None = None
+) -> Iterator[Sentence]:
+    """Read a file of tab-separated columns.
+
+    path (Path): The file.
+    problems (Problems): Takes entities that two layers repeat.
+    token_column (int | None): Column of the tokens, from 1; all columns behind it are
+        layers. None: the second if the first counts the tokens, else the first.
+    YIELDS (Sentence): One record for each sentence. Its document is what the comment
+        line before it says, in files that number the tokens; else the file.
+    RAISES (ConversionError): If a line has more or fewer columns than the first, a
+        column holds no IOB tags, or the tags are ill-formed.
+    """
+    blocks = list(_read_blocks(path))
+    is_numbered = all(
+        row[0] == str(i) and len(row) > 2 and _parse_tag(row[1]) is None
+        for block in blocks
+        for i, row in enumerate(block.rows, start=1)
+    )
+    column = token_column - 1 if token_column else int(is_numbered)
+    tags = [_parse_block(path, block, column) for block in blocks]
+    is_iob1 = _follows_iob1(tags)
+    for i, (block, layers) in enumerate(zip(blocks, tags, strict=True)):
+        spans: list[LabelledSpan] = []
+        for n, layer in enumerate(layers):
+            where = [
+                f"{path}:{line}, column {column + 2 + n}" for line in block.numbers
+            ]
+            spans.extend(decode_tags(layer, where, is_iob1))
+        sentence = Sentence(
+            default_id(path, i),
+            [row[column] for row in block.rows],
+            spans,
+            doc=(block.source if is_numbered else None) or stem(path),
+        )
+        yield checked_sentence(sentence, f"{path}:{block.numbers[0]}", problems)
+
+
+def decode_tags(
+    tags: Sequence[Tag], where: Sequence[str], is_iob1: bool = False
+) -> list[LabelledSpan]:
+    """Entities of one layer of one sentence.
+
+    tags (Sequence[Tag]): Prefix and label of each token; ("O", "") outside.
+    where (Sequence[str]): File, line and column of each, for messages.
+    is_iob1 (bool): Whether "I" may begin an entity.
+    RETURNS (list[LabelledSpan]): The entities in text order.
+    RAISES (ConversionError): If an entity begins with "I" or with the last token's
+        prefix, or, in BIOES and BILUO, is not ended by it.
+    """
+    spans: list[LabelledSpan] = []
+    start, open_label = 0, ""
+    ends_marked = any(prefix in "ESLU" for prefix, _ in tags)
+    for i, (prefix, label) in enumerate([*tags, ("O", "")]):
+        continues = prefix in "IEL" and open_label == label != ""
+        if open_label and not continues:
+            if ends_marked:
+                raise _ill_formed(where[i - 1], tags[i - 1], "the entity is not ended")
+            spans.append((start, i, open_label))
+            open_label = ""
+        if prefix in "IEL" and not continues:
+            if prefix != "I" or not is_iob1:
+                raise _ill_formed(where[i], (prefix, label), "it begins no entity")
+            start, open_label = i, label
+        elif prefix in "BSU":
+            start, open_label = i, label
+        if prefix in "ESLU":
+            spans.append((start, i + 1, label))
+            open_label = ""
+    return spans
+
+
+def _read_blocks(path: Path) -> Iterator[_Block]:
+    block = _Block()
+    for number, line in read_lines(path):
+        # A token may be white space, so a line is blank only if it has no tag.
+        if not line.strip():
+            if block.rows:
+                yield block
+                block = _Block()
+            continue
+        row = line.rstrip("\t").split("\t")
+        # "#" is also a token; what follows a token is a tag.
+        if line.startswith("#") and (len(row) == 1 or _parse_tag(row[-1]) is None):
+            block.source = line.lstrip("#").strip() or None
+            continue
+        block.numbers.append(number)
+        block.rows.append(row)
+    if block.rows:
+        yield block
+
+
+def _parse_block(path: Path, block: _Block, column: int) -> list[list[Tag]]:
+    """The tags of a sentence by layer."""
+    layers: list[list[Tag]] = [[] for _ in block.rows[0][column + 1 :]]
+    for number, row in zip(block.numbers, block.rows, strict=True):
+        where = f"{path}:{number}"
+        if len(row) < column + 2:
+            raise _bad(where, f"expected a token and its tags, received {row}")
+        if len(row) != len(block.rows[0]):
+            raise _bad(
+                where,
+                f"{len(row)} columns, but {len(block.rows[0])} at the sentence's begin",
+            )
+        for i, string in enumerate(row[column + 1 :]):
+            tag = _parse_tag(string)
+            if tag is None:
+                raise _bad(
+                    f"{where}, column {column + 2 + i}",
+                    f"{string!r} is no IOB tag. Set --token-column if the token is not "
+                    f"in column {column + 1}",
+                )
+            layers[i].append(tag)
+    return layers
+
+
+def _parse_tag(string: str) -> Tag | None:
+    if string == "O":
+        return "O", ""
+    prefix, dash, label = string.partition("-")
+    return (prefix, label) if dash and label and prefix in set("BIESLU") else None
+
+
+def _follows_iob1(sentences: list[list[list[Tag]]]) -> bool:
+    """Whether "I" begins entities and "B" stands only where IOB1 has it."""
+    i_begins = False
+    for layer in (layer for sentence in sentences for layer in sentence):
+        for (_, left), (prefix, label) in zip([("O", ""), *layer], layer, strict=False):
+            if prefix in "ESLU" or (prefix == "B" and left != label):
+                return False
+            i_begins |= prefix == "I" and left != label
+    return i_begins
+
+
+def _ill_formed(where: str, tag: Tag, reason: str) -> ConversionError:
+    return ConversionError(
+        Errors.T051.format(
+            where=where, tag="-".join(t for t in tag if t), reason=reason
+        )
+    )
+
+
+def _bad(where: str, reason: str) -> ConversionError:
+    return ConversionError(Errors.T044.format(where=where, reason=reason))
