@@ -1,0 +1,15 @@
+"""Fixtures that several layers' tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real corpora that SPACY_TREECRF_CORPORA names."""
+    folder = os.environ.get("SPACY_TREECRF_CORPORA")
+    if not folder:
+        pytest.skip("SPACY_TREECRF_CORPORA names no folder of real corpora")
+    return Path(folder)
