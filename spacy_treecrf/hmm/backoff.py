@@ -72,7 +72,8 @@ class Rows:
         offset = np.repeat(self.start[group] - (np.cumsum(sizes) - sizes), sizes)
         source = np.arange(len(target)) + offset
         # Rows of one key have distinct columns: no position is written twice.
-        dense[(target, *self.columns[source].T)] += self.values[source]
+        place = (target, *self.columns[source].T)
+        dense[place] += self.values[source]
 
 
 @dataclass(frozen=True)

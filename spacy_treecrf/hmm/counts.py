@@ -191,7 +191,7 @@ def count_events(parts: Iterable[RawEvents]) -> Events:
     next_pair = np.where(w[:, 1] < 0, len(pairs), np.searchsorted(pairs, w[:, 1]))
     w = np.stack((np.searchsorted(pairs, w[:, 0]), next_pair, w[:, 2]), axis=1)
     f = np.stack((np.searchsorted(pairs, f[:, 0]), f[:, 1], f[:, 2]), axis=1)
-    counted = []
+    counted: list[np.ndarray] = []
     for rows in (w, f, n, beside):
         counted.extend(unique_rows(rows))
     return Events(pairs, *counted)

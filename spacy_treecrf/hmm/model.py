@@ -133,7 +133,7 @@ class NameClassModel:
         """
         numbers = self.word_numbers(batch.types)
         of_type = self._word_features[:, np.maximum(numbers - FIRST_WORD, 0)]
-        for place in np.flatnonzero(numbers == UNKNOWN_WORD):
+        for place in np.flatnonzero(numbers == UNKNOWN_WORD).tolist():
             of_type[:, place] = features_by_position(self.features, batch.types[place])
         features = token_features(of_type, batch, self.features, self.lists)
         return numbers[batch.token_types], features
@@ -219,7 +219,8 @@ class NameClassModel:
         self, words: np.ndarray, as_unknown: np.ndarray, features: np.ndarray
     ) -> tuple[WordRows, np.ndarray, np.ndarray]:
         """Rows of both models for the distinct pairs of a batch, and each token's row."""
-        parts, places = [], []
+        parts: list[WordRows] = []
+        places: list[np.ndarray] = []
         for model, its_words in ((self.normal, words), (self.unknown, as_unknown)):
             if places and self.normal is self.unknown:
                 places.append(places[0])
@@ -303,14 +304,14 @@ class NameClassModel:
         RETURNS (tuple[dict[str, Any], dict[str, np.ndarray]]): Header and arrays.
         """
         encoded = [word.encode("utf8", "surrogatepass") for word in self.words]
-        arrays = {
+        arrays: dict[str, np.ndarray] = {
             "words": np.frombuffer(b"".join(encoded), dtype=np.uint8),
             "word_sizes": np.array([len(word) for word in encoded], dtype=np.uint32),
             "word_features": self._word_features.astype(np.uint16),
         }
         for number, events in enumerate(self._events):
             arrays.update(events.to_arrays(f"events{number}_"))
-        header = {
+        header: dict[str, Any] = {
             "settings": asdict(self.settings),
             "features": list(self.features.names),
             "lists": self.lists.to_dict() if self.lists else None,

@@ -42,8 +42,6 @@ def test_word_lists_round_trip():
 
 def test_word_lists_members_have_features_of_their_own():
     lists = WordLists({"firm": ["IBM"]})
-
-
     model = learn_from(SENTENCES, CLASSES)
     batch = TokenBatch.from_sentences(SENTENCES)
     with_lists = learn(
