@@ -9,11 +9,33 @@ class Errors:
     """Messages of exceptions; each is a `str.format` template."""
 
     T001 = (
-        "[T001] No spans under the key '{key}' in the training data of '{name}'. Keys "
-        "found in the {n_docs} examples read: {keys}. Set `spans_key` to one of them, or "
-        "convert the data with `python -m spacy treecrf convert ... --spans-key {key}`. "
-        "Note that `gold_preproc = true` and `max_length > 0` of `spacy.Corpus.v1` drop "
-        "span groups: leave them at false and 0."
+        "[T001] Pipe '{name}' finds no spans under the key '{key}' in its training data "
+        "({n_docs} examples read). Keys that are there: {keys}. Set `spans_key` to one of "
+        "them, or convert the data with `python -m spacy treecrf convert ... --spans-key "
+        "{key}`. Note that `gold_preproc = true` and `max_length > 0` of "
+        "`spacy.Corpus.v1` drop span groups: leave them at false and 0."
+    )
+    T002 = (
+        "[T002] Setting '{setting}' of pipe '{name}' is {value!r}: expected {expected}."
+    )
+    T003 = (
+        "[T003] Span {span} {text!r} under the key '{key}' crosses another one, which no "
+        "tree can hold, in the Doc that starts {doc!r}. Correct it, or set "
+        '`crossing = "reduce"` to train on the largest set without crossing.'
+    )
+    T004 = (
+        "[T004] Label {label!r}, in the Doc that starts {doc!r}, is none of the labels "
+        "of pipe '{name}': {labels}. Labels are fixed at initialisation: initialise with "
+        "data, or a labels file, that has them all."
+    )
+    T005 = (
+        "[T005] The loss of pipe '{name}' is {loss}. Documents of the batch: {docs}. "
+        "Lower the learning rate, or set `grad_clip`; if it happens in the first steps, "
+        "look at these documents and at the encoder's output."
+    )
+    T006 = (
+        '[T006] `inference = "torch_struct"` needs the package torch-struct: '
+        '`pip install torch-struct`, or use `inference = "fused"`.'
     )
 
     T040 = "[T040] Can't read {path}: {reason}."
@@ -68,3 +90,37 @@ class Errors:
 
 class Warnings:
     """Messages of warnings; each is a `str.format` template."""
+
+    T101 = (
+        "[T101] No score of key '{key}': none of the {n_docs} Docs scored has that span "
+        "group. Keys that are there: {keys}. Check `spans_key`, and that the evaluation "
+        "corpus was converted with it."
+    )
+    T102 = (
+        "[T102] Pipe '{name}': {count} of {total} gold spans ({share:.1%}) under the key "
+        "'{key}' {problem}, for example {example}. In evaluation they still count as gold. "
+        "List them all with `python -m spacy treecrf debug-data`."
+    )
+    T103 = (
+        "[T103] No weight in [training.score_weights] is for a score of pipe '{name}', "
+        "which are named spans_{key}_f and so on: its score will not choose the best "
+        "model. Set spans_{key}_f = 1.0 there."
+    )
+    T104 = (
+        "[T104] Pipe '{name}' cut {count} Docs without sentence boundaries, or with longer "
+        "sentences, into windows of at most {max_length} tokens, the first one the Doc "
+        "that starts {doc!r}; no entity can cross a cut. Set sentence boundaries "
+        "with a pipe before this one (in training it must be in `annotating_components`), "
+        "or raise `max_length`."
+    )
+    T105 = (
+        "[T105] Pipe '{name}': {count} of {total} training examples have no span group "
+        "'{key}' and are learnt from as if they had no entity. Keys that are there: "
+        "{keys}. `gold_preproc = true` and `max_length > 0` of `spacy.Corpus.v1` drop "
+        "span groups: leave them at false and 0."
+    )
+    T106 = (
+        "[T106] Pipe '{name}': structure smoothing without potential normalisation is "
+        "known not to converge (Fu et al. 2021): set `potential_normalization = true`, or "
+        "`structure_smoothing = 0`."
+    )

@@ -53,7 +53,8 @@ def nested_score(
     """
     total, inner, outer, bare = PRFScore(), PRFScore(), PRFScore(), PRFScore()
     per_type: dict[str, PRFScore] = {}
-    annotated, skipped, keys = 0, 0, set()
+    annotated, skipped = 0, 0
+    keys: set[str] = set()
     for example in examples:
         if spans_key not in example.reference.spans:
             skipped += 1
@@ -120,7 +121,9 @@ def aligned_spans(
         else:
             predicted.add((-1 - span.start, -1 - span.end, span.label_))
     if missing_spans_key is not None and missing_spans_key in reference.spans:
-        regions = [(s.start, s.end, s.label_) for s in reference.spans[missing_spans_key]]
+        regions = [
+            (s.start, s.end, s.label_) for s in reference.spans[missing_spans_key]
+        ]
         predicted = {
             span
             for span in predicted

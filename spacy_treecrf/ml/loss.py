@@ -30,6 +30,7 @@ class LossSettings:
     temperature (float | None): Deviation after normalisation; None = learned.
     structure_smoothing (float): Epsilon of Eq. 10, `treecrf` only; 0 is off.
     smoothing_scope (str): "all" or "rejected".
+    inference (str): "fused" or "torch_struct".
     """
 
     n_entity_labels: int
@@ -38,6 +39,7 @@ class LossSettings:
     temperature: float | None
     structure_smoothing: float
     smoothing_scope: str
+    inference: str = "fused"
 
 
 @dataclass(frozen=True)

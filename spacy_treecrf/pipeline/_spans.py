@@ -61,5 +61,8 @@ def write_ents(doc: Doc, spans: Sequence[LabelledSpan]) -> None:
     spans (Sequence[LabelledSpan]): Spans in any order, nested ones too.
     """
     doc.set_ents(
-        [Span(doc, start, end, label=label) for start, end, label in outermost_spans(spans)]
+        [
+            Span(doc, start, end, label=label)
+            for start, end, label in outermost_spans(spans)
+        ]
     )

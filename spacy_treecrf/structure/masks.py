@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .decode import best_bracketing
 from .spans import SpanIndex
 
 # Label number that stands for every label, in missing and incorrect spans.
@@ -145,3 +146,23 @@ def observed_mask(
     ).reshape(-1, 4)
     allowed, _ = packed_masks(index, n_entity_labels, n_labels, observed)
     return index.unpack(allowed)[0]
+
+
+def largest_compatible(
+    spans: Sequence[tuple[int, int, int]], length: int
+) -> list[bool]:
+    """Choose spans of one segment, no two of which cross, with the largest weight.
+
+    spans (Sequence[tuple[int, int, int]]): (start, end, weight), half-open.
+    length (int): Tokens of the segment.
+    RETURNS (list[bool]): Whether each span is kept; ties are broken as in `best_tree`.
+
+    Cost: O(length^3): it is the best bracketing with the weights as gains.
+    """
+    index = SpanIndex.build([length])
+    table = torch.tensor(spans, dtype=torch.int64).reshape(-1, 3)
+    rows = index.row_of(torch.zeros_like(table[:, 0]), table[:, 0], table[:, 1])
+    gains = torch.zeros(index.n_spans).index_add(0, rows, table[:, 2].float())
+    kept = torch.zeros(index.n_spans, dtype=torch.bool)
+    kept[best_bracketing(gains, index)] = True
+    return kept[rows].tolist()

@@ -1,0 +1,534 @@
+"""The factory `treecrf`: nested entities as nodes of a partially observed tree."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from spacy.errors import Errors as SpacyErrors
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, Optimizer, set_dropout_rate
+
+from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.labels import LabelData, LabelSet
+
+from ._spans import LabelledSpan, write_ents, write_span_group
+
+if TYPE_CHECKING:
+    from spacy_treecrf.ml.loss import LossSettings
+
+    from ._gold import GoldReader, GoldReport
+    from ._segments import DocSegments
+
+DEFAULT_MODEL = """
+[model]
+@architectures = "spacy-treecrf.TreeCRF.v1"
+
+[model.tok2vec]
+@architectures = "spacy.HashEmbedCNN.v2"
+pretrained_vectors = null
+width = 96
+depth = 4
+embed_size = 2000
+window_size = 1
+maxout_pieces = 3
+subword_features = true
+
+[model.span_scorer]
+@architectures = "spacy-treecrf.BiaffineSpanScorer.v1"
+hidden_width = null
+depth = 2
+dropout = 0.2
+separate_views = true
+activation = "relu"
+"""
+
+# Examples whose gold is checked at a time in initialisation.
+CHECKED_AT_A_TIME = 256
+# Docs that the widths are inferred from, as in spaCy's own pipes.
+SAMPLE_SIZE = 10
+
+Objective = Literal["treecrf", "local"]
+Decoder = Literal["cky", "mbr"]
+# Spans of a Doc with the probability of each.
+Prediction = tuple[list[LabelledSpan], list[float]]
+
+
+@Language.factory(
+    "treecrf",
+    assigns=["doc.spans"],
+    default_config={
+        "model": Config().from_str(DEFAULT_MODEL)["model"],
+        "spans_key": "nested",
+        "latent_labels": 1,
+        "objective": "treecrf",
+        "potential_normalization": False,
+        "temperature": "learned",
+        "structure_smoothing": 0.0,
+        "smoothing_scope": "all",
+        "decoder": "cky",
+        "threshold": None,
+        "missing_spans_key": None,
+        "incorrect_spans_key": None,
+        "crossing": "reduce",
+        "max_length": 512,
+        "annotate_ents": False,
+        "inference": "fused",
+        "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
+    },
+    default_score_weights={
+        "spans_nested_f": 1.0,
+        "spans_nested_p": 0.0,
+        "spans_nested_r": 0.0,
+        "spans_nested_inner_f": None,
+        "spans_nested_outer_f": None,
+        "spans_nested_unlabelled_f": None,
+        "spans_nested_per_type": None,
+    },
+)
+def make_treecrf(
+    nlp: Language,
+    name: str,
+    model: Model[Any, Any],
+    spans_key: str,
+    latent_labels: int,
+    objective: Objective,
+    potential_normalization: bool,
+    temperature: float | Literal["learned"],
+    structure_smoothing: float,
+    smoothing_scope: Literal["all", "rejected"],
+    decoder: Decoder,
+    threshold: float | None,
+    missing_spans_key: str | None,
+    incorrect_spans_key: str | None,
+    crossing: Literal["reduce", "error"],
+    max_length: int,
+    annotate_ents: bool,
+    inference: Literal["fused", "torch_struct"],
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> "TreeCRF":
+    """Create a `treecrf` pipe. The settings are described in docs/api/treecrf.md.
+
+    RAISES (ValueError): If a setting is out of its range.
+    """
+    return TreeCRF(
+        nlp.vocab,
+        model,
+        name,
+        spans_key=spans_key,
+        latent_labels=latent_labels,
+        objective=objective,
+        potential_normalization=potential_normalization,
+        temperature=temperature,
+        structure_smoothing=structure_smoothing,
+        smoothing_scope=smoothing_scope,
+        decoder=decoder,
+        threshold=threshold,
+        missing_spans_key=missing_spans_key,
+        incorrect_spans_key=incorrect_spans_key,
+        crossing=crossing,
+        max_length=max_length,
+        annotate_ents=annotate_ents,
+        inference=inference,
+        scorer=scorer,
+    )
+
+
+class TreeCRF(TrainablePipe):
+    """Pipe that finds nested entities with a Tree CRF (Fu et al. 2021)."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[Any, Any],
+        name: str = "treecrf",
+        *,
+        scorer: Callable[..., dict[str, Any]] | None = None,
+        **settings: Any,
+    ) -> None:
+        """vocab (Vocab): The shared vocabulary.
+        model (Model): From Docs and segments to potentials, `spacy-treecrf.TreeCRF.v1`.
+        name (str): Name of the pipe.
+        scorer (Callable): Scoring method; it gets the settings.
+        settings (Any): As in the factory.
+        RAISES (ValueError): If a setting is out of its range.
+        """
+        defaults = Language.get_factory_meta("treecrf").default_config or {}
+        known = {k: v for k, v in defaults.items() if k not in ("model", "scorer")}
+        if unknown := sorted(set(settings) - set(known)):
+            raise ValueError(
+                f"expected settings among {sorted(known)}, received {unknown}"
+            )
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {"labels": [], **known, **settings}
+        self._check_settings()
+        self._report: GoldReport | None = None
+        self._warned_of_windows = False
+
+    @property
+    def key(self) -> str:
+        """Key of `doc.spans` that gold is read from and spans are written to."""
+        return str(self.cfg["spans_key"])
+
+    @property
+    def label_set(self) -> LabelSet:
+        """Plain labels and the combinations of them that a span may carry."""
+        return LabelSet(self.cfg["labels"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The plain labels."""
+        return tuple(entry for entry in self.cfg["labels"] if isinstance(entry, str))
+
+    @property
+    def label_data(self) -> list[LabelData]:
+        """What `spacy init labels` saves: labels, then lists of combined labels."""
+        return list(self.cfg["labels"])
+
+    def add_label(self, label: str) -> int:
+        """Add a label before initialisation.
+
+        label (str): The label.
+        RETURNS (int): 0 if it is there already, else 1.
+        RAISES (ValueError): If it is no string, or the model has its labels already.
+        """
+        if not isinstance(label, str):
+            raise ValueError(SpacyErrors.E187)
+        if label in self.labels:
+            return 0
+        self._allow_extra_label()
+        self._add_labels([[label]])
+        return 1
+
+    def _allow_extra_label(self) -> None:
+        output = self.model.get_ref("output_layer")
+        if output.has_dim("nO"):
+            raise ValueError(
+                SpacyErrors.E922.format(name=self.name, nO=output.get_dim("nO"))
+            )
+
+    def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
+        """Find the entities of a batch of Docs, without changing them.
+
+        docs (Iterable[Doc]): The batch.
+        RETURNS (list[Prediction]): For each Doc its spans, in text order, outer before
+            inner, and their probabilities.
+        """
+        from spacy_treecrf.ml.decoding import decode
+
+        docs = list(docs)
+        cut = self._cut(docs)
+        predictions: list[Prediction] = [([], []) for _ in docs]
+        if not len(cut.segments):
+            return predictions
+        labels = self.label_set
+        names, parts = labels.plain, labels.parts()
+        for found in decode(
+            self.model,
+            self.model.predict((docs, cut.segments)),
+            self._loss_settings(),
+            labels.membership(),
+            self.cfg["decoder"],
+            self.cfg["threshold"],
+        ):
+            offset = cut.start[found.segment]
+            columns = (
+                cut.doc[found.segment],
+                found.start + offset,
+                found.end + offset,
+                found.label,
+            )
+            scores = found.scores.tolist()
+            for row, (doc, start, end, label) in enumerate(
+                zip(*(column.tolist() for column in columns), strict=True)
+            ):
+                spans, chances = predictions[doc]
+                for part in parts[label]:
+                    spans.append((start, end, part))
+                    chances.append(scores[row][names.index(part)])
+        return [_in_text_order(*prediction) for prediction in predictions]
+
+    def set_annotations(
+        self, docs: Iterable[Doc], predictions: list[Prediction]
+    ) -> None:
+        """Write predicted spans to `doc.spans`, and to `doc.ents` if asked.
+
+        docs (Iterable[Doc]): The batch.
+        predictions (list[Prediction]): What `predict` returned for it.
+        """
+        for doc, (spans, scores) in zip(docs, predictions, strict=True):
+            write_span_group(doc, self.key, spans, scores)
+            if self.cfg["annotate_ents"]:
+                write_ents(doc, spans)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch.
+
+        examples (Iterable[Example]): The batch; gold is `reference.spans[spans_key]`.
+        drop (float): Dropout of the encoder's Thinc layers.
+        sgd (Optimizer): Optimizer, or None to leave the weights to the caller.
+        losses (dict[str, float]): Gets the mean loss of a segment, in nats, added.
+        RETURNS (dict[str, float]): The losses.
+        RAISES (ValueError): If the loss is not finite, gold has an unknown label, or
+            gold crosses and `crossing` is "error".
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "TreeCRF.update")
+        docs = [example.predicted for example in examples]
+        cut = self._cut(docs)
+        if not len(cut.segments):
+            return losses
+        set_dropout_rate(self.model, drop)
+        potentials, backprop = self.model.begin_update((docs, cut.segments))
+        loss, gradients = self.get_loss(examples, (cut, potentials))
+        backprop(gradients)
+        if sgd is not None:
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: tuple["DocSegments", Any]
+    ) -> tuple[float, Any]:
+        """Mean negative log-probability of the gold trees of a segment.
+
+        examples (Iterable[Example]): The batch.
+        scores (tuple): Segments of the batch, and their potentials.
+        RETURNS (tuple[float, list[Floats2d]]): Loss in nats; gradient of each chunk's
+            potentials.
+        RAISES (ValueError): As `update`.
+        """
+        from spacy_treecrf.ml.loss import loss_and_gradients
+
+        examples = list(examples)
+        cut, potentials = scores
+        if self._report is None:
+            self._report = self._new_report()
+        gold = self._reader().read(examples, cut, self._report)
+        self._report.warn()
+        segment_losses, gradients = loss_and_gradients(
+            self.model, potentials, gold, self._loss_settings()
+        )
+        loss = float(segment_losses.mean())
+        if not np.isfinite(loss):
+            bad = sorted(set(cut.doc[~np.isfinite(segment_losses)].tolist()))
+            raise ValueError(
+                Errors.T005.format(
+                    name=self.name,
+                    loss=loss,
+                    docs=[examples[number].predicted.text[:60] for number in bad],
+                )
+            )
+        return loss, gradients
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[str | list[str]] | None = None,
+    ) -> None:
+        """Collect the labels, check all gold, and build the model.
+
+        get_examples (Callable): Gives the training examples.
+        nlp (Language): The pipeline, whose score weights are checked.
+        labels (list): Labels in place of those of the data, as `label_data`.
+        RAISES (ValueError): If there is no label, or gold has one that is not in `labels`.
+        """
+        validate_get_examples(get_examples, "TreeCRF.initialize")
+        if labels is not None:
+            self._add_labels([[e] if isinstance(e, str) else e for e in labels])
+        sample = self._read_gold(get_examples(), collect=labels is None)
+        self._require_labels()
+        self._check_score_weights(nlp)
+        n_labels = len(self.label_set) + (
+            1 if self.cfg["objective"] == "local" else self.cfg["latent_labels"]
+        )
+        output = self.model.get_ref("output_layer")
+        if not output.has_dim("nO"):
+            output.set_dim("nO", n_labels)
+        if not sample:
+            sample = [Doc(self.vocab, words=["hello"])]
+        self.model.initialize(X=(sample, self._cut(sample, warn=False).segments))
+
+    def _read_gold(self, examples: Iterable[Example], collect: bool) -> list[Doc]:
+        """Collect labels, count what is wrong and warn. RETURNS (list[Doc]): A sample."""
+        report = self._new_report()
+        sample: list[Doc] = []
+        total = lacking = 0
+        keys: set[str] = set()
+        for batch in minibatch(examples, CHECKED_AT_A_TIME):
+            lacking += sum(self.key not in eg.reference.spans for eg in batch)
+            total += len(batch)
+            keys.update(*(eg.reference.spans.keys() for eg in batch))
+            if collect:
+                self._add_labels(chain.from_iterable(map(self._combinations, batch)))
+            docs = [example.predicted for example in batch]
+            sample += islice(
+                (doc for doc in docs if len(doc)), SAMPLE_SIZE - len(sample)
+            )
+            if len(self.labels):
+                self._reader().read(batch, self._cut(docs), report)
+        found = sorted(keys - {self.key}) or "none"
+        if not self.labels:
+            raise ValueError(
+                Errors.T001.format(
+                    name=self.name, key=self.key, n_docs=total, keys=found
+                )
+            )
+        if lacking:
+            warnings.warn(
+                Warnings.T105.format(
+                    name=self.name, count=lacking, total=total, key=self.key, keys=found
+                ),
+                stacklevel=3,
+            )
+        report.warn()
+        self._report = report
+        return sample
+
+    def _combinations(self, example: Example) -> list[Sequence[str]]:
+        """The labels of each gold span of an example, and of partial annotation."""
+        cells: dict[tuple[int, int], set[str]] = {}
+        for span in example.reference.spans.get(self.key, []):
+            cells.setdefault((span.start, span.end), set()).add(span.label_)
+        partial = [
+            [span.label_]
+            for key in (self.cfg["missing_spans_key"], self.cfg["incorrect_spans_key"])
+            if key is not None
+            for span in example.reference.spans.get(key, [])
+            if span.label_
+        ]
+        return [*(sorted(cells[cell]) for cell in sorted(cells)), *partial]
+
+    def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
+        labels = self.label_set
+        for combination in combinations:
+            labels.add(combination)
+        for label in labels.plain:
+            self.vocab.strings.add(label)
+        self.cfg["labels"] = labels.as_data()
+
+    def _cut(self, docs: Sequence[Doc], warn: bool = True) -> "DocSegments":
+        from ._segments import DocSegments
+
+        cut = DocSegments(docs, self.cfg["max_length"])
+        if cut.windowed and warn and not self._warned_of_windows:
+            self._warned_of_windows = True
+            warnings.warn(
+                Warnings.T104.format(
+                    name=self.name,
+                    count=len(cut.windowed),
+                    max_length=self.cfg["max_length"],
+                    doc=docs[cut.windowed[0]][:12].text,
+                ),
+                stacklevel=3,
+            )
+        return cut
+
+    def _reader(self) -> "GoldReader":
+        from ._gold import GoldReader
+
+        keys = ("spans_key", "missing_spans_key", "incorrect_spans_key", "crossing")
+        return GoldReader(self.name, self.label_set, **{k: self.cfg[k] for k in keys})
+
+    def _new_report(self) -> "GoldReport":
+        from ._gold import GoldReport
+
+        return GoldReport(self.name, self.key)
+
+    def _loss_settings(self) -> "LossSettings":
+        from spacy_treecrf.ml.loss import LossSettings
+
+        temperature = self.cfg["temperature"]
+        return LossSettings(
+            n_entity_labels=len(self.label_set),
+            objective=self.cfg["objective"],
+            potential_normalization=self.cfg["potential_normalization"],
+            temperature=None if temperature == "learned" else float(temperature),
+            structure_smoothing=self.cfg["structure_smoothing"],
+            smoothing_scope=self.cfg["smoothing_scope"],
+            inference=self.cfg["inference"],
+        )
+
+    def _check_settings(self) -> None:
+        c = self.cfg
+        temperature = c["temperature"]
+        for setting, fits, expected in (
+            ("latent_labels", c["latent_labels"] >= 1, "at least 1"),
+            (
+                "objective",
+                c["objective"] in ("treecrf", "local"),
+                "'treecrf' or 'local'",
+            ),
+            (
+                "temperature",
+                temperature == "learned"
+                or (isinstance(temperature, int | float) and temperature > 0),
+                "'learned' or a number above 0",
+            ),
+            ("structure_smoothing", 0 <= c["structure_smoothing"] < 1, "in [0, 1)"),
+            (
+                "smoothing_scope",
+                c["smoothing_scope"] in ("all", "rejected"),
+                "'all' or 'rejected'",
+            ),
+            ("decoder", c["decoder"] in ("cky", "mbr"), "'cky' or 'mbr'"),
+            (
+                "threshold",
+                c["threshold"] is None or 0 <= c["threshold"] <= 1,
+                "null or in [0, 1]",
+            ),
+            ("crossing", c["crossing"] in ("reduce", "error"), "'reduce' or 'error'"),
+            ("max_length", c["max_length"] >= 1, "at least 1"),
+            (
+                "inference",
+                c["inference"] in ("fused", "torch_struct"),
+                "'fused' or 'torch_struct'",
+            ),
+        ):
+            if not fits:
+                raise ValueError(
+                    Errors.T002.format(
+                        setting=setting,
+                        name=self.name,
+                        value=c[setting],
+                        expected=expected,
+                    )
+                )
+        if c["structure_smoothing"] and not c["potential_normalization"]:
+            warnings.warn(Warnings.T106.format(name=self.name), stacklevel=4)
+
+    def _check_score_weights(self, nlp: Language | None) -> None:
+        training = {} if nlp is None else nlp.config.get("training", {})
+        weights = training.get("score_weights") or {}
+        mine = (w for k, w in weights.items() if k.startswith(f"spans_{self.key}_"))
+        if weights and not any(mine):
+            warnings.warn(
+                Warnings.T103.format(name=self.name, key=self.key), stacklevel=3
+            )
+
+
+def _in_text_order(spans: list[LabelledSpan], scores: list[float]) -> Prediction:
+    order = sorted(
+        range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1], spans[i][2])
+    )
+    return [spans[i] for i in order], [scores[i] for i in order]
