@@ -8,6 +8,7 @@ BILUO; a file in which the tags follow none of them is an error that names the l
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from spacy_treecrf.errors import Errors
 
@@ -22,8 +23,10 @@ from .records import (
 )
 from .text_files import read_lines
 
-# Prefixes of BIOES and BILUO beside B, I and O, as (last token, only token).
-LAST_AND_ONLY = (("E", "S"), ("L", "U"))
+Scheme = Literal["IOB1", "IOB2", "BIOES", "BILUO"]
+
+# Prefixes of the last and of the only token of an entity, in schemes that have them.
+LAST_AND_ONLY: dict[Scheme, str] = {"BIOES": "ES", "BILUO": "LU"}
 
 Tag = tuple[str, str]
 
@@ -59,14 +62,14 @@ def read_iob_layers(
     )
     column = token_column - 1 if token_column else int(is_numbered)
     tags = [_parse_block(path, block, column) for block in blocks]
-    is_iob1 = _follows_iob1(tags)
+    scheme = _find_scheme(tags)
     for i, (block, layers) in enumerate(zip(blocks, tags, strict=True)):
         spans: list[LabelledSpan] = []
         for n, layer in enumerate(layers):
             where = [
                 f"{path}:{line}, column {column + 2 + n}" for line in block.numbers
             ]
-            spans.extend(decode_tags(layer, where, is_iob1))
+            spans.extend(decode_tags(layer, where, scheme))
         sentence = Sentence(
             default_id(path, i),
             [row[column] for row in block.rows],
@@ -77,34 +80,35 @@ def read_iob_layers(
 
 
 def decode_tags(
-    tags: Sequence[Tag], where: Sequence[str], is_iob1: bool = False
+    tags: Sequence[Tag], where: Sequence[str], scheme: Scheme
 ) -> list[LabelledSpan]:
     """Entities of one layer of one sentence.
 
     tags (Sequence[Tag]): Prefix and label of each token; ("O", "") outside.
     where (Sequence[str]): File, line and column of each, for messages.
-    is_iob1 (bool): Whether "I" may begin an entity.
+    scheme (Scheme): How entities are marked.
     RETURNS (list[LabelledSpan]): The entities in text order.
-    RAISES (ConversionError): If an entity begins with "I" or with the last token's
-        prefix, or, in BIOES and BILUO, is not ended by it.
+    RAISES (ConversionError): If a tag is not of the scheme, an entity begins with a
+        tag that continues one, or one that has to be ended is not.
     """
+    last_and_only = LAST_AND_ONLY.get(scheme, "")
+    inside = "I" + last_and_only[:1]
     spans: list[LabelledSpan] = []
     start, open_label = 0, ""
-    ends_marked = any(prefix in "ESLU" for prefix, _ in tags)
     for i, (prefix, label) in enumerate([*tags, ("O", "")]):
-        continues = prefix in "IEL" and open_label == label != ""
+        if prefix not in "BIO" + last_and_only:
+            raise _ill_formed(where[i], (prefix, label), f"not of {scheme}")
+        continues = prefix in inside and label == open_label
         if open_label and not continues:
-            if ends_marked:
+            if last_and_only:
                 raise _ill_formed(where[i - 1], tags[i - 1], "the entity is not ended")
             spans.append((start, i, open_label))
             open_label = ""
-        if prefix in "IEL" and not continues:
-            if prefix != "I" or not is_iob1:
-                raise _ill_formed(where[i], (prefix, label), "it begins no entity")
+        if prefix in inside and not continues and scheme != "IOB1":
+            raise _ill_formed(where[i], (prefix, label), "it begins no entity")
+        if prefix != "O" and not continues:
             start, open_label = i, label
-        elif prefix in "BSU":
-            start, open_label = i, label
-        if prefix in "ESLU":
+        if prefix in last_and_only:
             spans.append((start, i + 1, label))
             open_label = ""
     return spans
@@ -161,15 +165,19 @@ def _parse_tag(string: str) -> Tag | None:
     return (prefix, label) if dash and label and prefix in set("BIESLU") else None
 
 
-def _follows_iob1(sentences: list[list[list[Tag]]]) -> bool:
-    """Whether "I" begins entities and "B" stands only where IOB1 has it."""
-    i_begins = False
+def _find_scheme(sentences: list[list[list[Tag]]]) -> Scheme:
+    """The scheme of a file. Tags that do not follow it are found on decoding."""
+    i_begins, b_follows_other = False, False
     for layer in (layer for sentence in sentences for layer in sentence):
         for (_, left), (prefix, label) in zip([("O", ""), *layer], layer, strict=False):
-            if prefix in "ESLU" or (prefix == "B" and left != label):
-                return False
+            if prefix in "ES":
+                return "BIOES"
+            if prefix in "LU":
+                return "BILUO"
             i_begins |= prefix == "I" and left != label
-    return i_begins
+            b_follows_other |= prefix == "B" and left != label
+    # Where both occur, the file is neither; as IOB2 the "I" is the error.
+    return "IOB1" if i_begins and not b_follows_other else "IOB2"
 
 
 def _ill_formed(where: str, tag: Tag, reason: str) -> ConversionError:

@@ -89,7 +89,10 @@ def _read_record(
     field = next((f for f in SPAN_FIELDS if f in record), None)
     if field is None:
         problems.add(UNANNOTATED, where)
-    spans = [_character_span(s, where) for s in (record[field] or [] if field else [])]
+    annotated = (record[field] or []) if field else []
+    if not isinstance(annotated, list):
+        raise _bad(where, f"expected {field!r}, a list, not {_show(annotated)}")
+    spans = [_character_span(span, where) for span in annotated]
     aligner = Aligner(text, bounds, problems, mode)
     aligned = [aligner.align(*span, where) for span in spans]
     return Sentence("", words, [s for s in aligned if s], spaces=spaces)
