@@ -87,6 +87,27 @@ class Errors:
         "holds it as IN."
     )
 
+    T070 = (
+        "[T070] No usable entity in the training data of '{name}': the {n_docs} documents "
+        "have none under `doc.spans['{key}']`, and `doc.ents` is empty where that key is "
+        "missing. Keys found: {keys}. Set `spans_key` to one of them, or convert the data "
+        "with `python -m spacy treecrf convert ... --spans-key {key}`. Note that "
+        "`gold_preproc = true` and `max_length > 0` of `spacy.Corpus.v1` drop span groups."
+    )
+    T071 = (
+        "[T071] '{name}' counts the whole corpus in `initialize`, but with `max_epochs = "
+        "-1` in [training] spaCy passes the first 100 examples only. Set `max_epochs = 0` "
+        "or `max_epochs = 1`."
+    )
+    T072 = (
+        "[T072] '{name}' has not learnt anything yet. Call `nlp.initialize(lambda: "
+        "examples)`, run `python -m spacy train`, or load a trained pipeline."
+    )
+    T073 = (
+        "[T073] Can't read the model of '{name}' from {where}: {reason}. Save it again "
+        "with `nlp.to_disk` of the version that trained it."
+    )
+
 
 class Warnings:
     """Messages of warnings; each is a `str.format` template."""
@@ -123,4 +144,18 @@ class Warnings:
         "[T106] Pipe '{name}': structure smoothing without potential normalisation is "
         "known not to converge (Fu et al. 2021): set `potential_normalization = true`, or "
         "`structure_smoothing = 0`."
+    )
+
+    T080 = (
+        "[T080] {name}: {count} of {total} gold spans ({share:.1%}) under '{key}' "
+        "{problem}. The first is {first}."
+    )
+    T081 = (
+        "[T081] {name}: {count} of {total} training documents have neither spans under "
+        "'{key}' nor entities annotated in `doc.ents`, and are learnt from as if they had "
+        "no names. Keys that are there: {keys}."
+    )
+    T082 = (
+        "[T082] The `elements` of the MUC scorer lack the labels {labels}, which count as "
+        "{element}. Add them to `elements`."
     )

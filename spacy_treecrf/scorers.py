@@ -8,7 +8,7 @@ from spacy.scorer import PRFScore
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from .errors import Warnings
+from spacy_treecrf.errors import Warnings
 
 # (start, end, label) in tokens of the reference.
 LabelledSpan = tuple[int, int, str]
@@ -108,18 +108,7 @@ def aligned_spans(
     """
     reference: Doc = example.reference
     gold = {(s.start, s.end, s.label_) for s in reference.spans[spans_key]}
-    predicted: set[LabelledSpan] = set()
-    group = example.predicted.spans.get(spans_key, [])
-    same_tokens = [t.text for t in example.predicted] == [t.text for t in reference]
-    for span in group:
-        if same_tokens:
-            predicted.add((span.start, span.end, span.label_))
-            continue
-        found = example.get_aligned_spans_x2y([span], allow_overlap=True)
-        if found:
-            predicted.add((found[0].start, found[0].end, span.label_))
-        else:
-            predicted.add((-1 - span.start, -1 - span.end, span.label_))
+    predicted = aligned_predictions(example, spans_key)
     if missing_spans_key is not None and missing_spans_key in reference.spans:
         regions = [
             (s.start, s.end, s.label_) for s in reference.spans[missing_spans_key]
@@ -134,6 +123,28 @@ def aligned_spans(
             )
         }
     return gold, predicted
+
+
+def aligned_predictions(example: Example, spans_key: str) -> set[LabelledSpan]:
+    """Predicted spans of an example, in tokens of the reference.
+
+    RETURNS (set[LabelledSpan]): The spans; one that fits no tokens of the reference is
+        at offsets that no gold span has, and so counts as wrong.
+    """
+    predicted: set[LabelledSpan] = set()
+    same_tokens = [t.text for t in example.predicted] == [
+        t.text for t in example.reference
+    ]
+    for span in example.predicted.spans.get(spans_key, []):
+        if same_tokens:
+            predicted.add((span.start, span.end, span.label_))
+            continue
+        found = example.get_aligned_spans_x2y([span], allow_overlap=True)
+        if found:
+            predicted.add((found[0].start, found[0].end, span.label_))
+        else:
+            predicted.add((-1 - span.start, -1 - span.end, span.label_))
+    return predicted
 
 
 def _is_inside(span: LabelledSpan, edges: set[tuple[int, int]]) -> bool:
