@@ -10,7 +10,7 @@ from typing import Annotated
 
 import spacy
 from spacy.language import Language
-from typer import Argument, Option, echo
+from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
 from spacy_treecrf.data.alignment import LEFT_OUT, AlignmentMode, Tokenize, n_misaligned
@@ -131,23 +131,31 @@ def convert_cli(
     even an empty one. Prints what was converted, and names what could not be.
     """
     try:
-        nlp = spacy.blank(lang)
-    except ImportError:
-        msg.fail(Errors.T045.format(lang=lang), exits=1)
-    job = Job(
-        nlp=nlp,
-        read=make_reader(format, nlp, tokenized, token_column, alignment_mode),
-        spans_key=spans_key,
-        merge_docs=merge_docs,
-        keep_ids=keep_ids,
-        limit=limit,
-        max_misaligned=max_misaligned,
-    )
-    try:
-        for out_path, in_paths in plan_outputs(format, inputs, output, only).items():
+        plan = plan_outputs(format, inputs, output, only)
+        nlp = make_language(lang)
+        job = Job(
+            nlp=nlp,
+            read=make_reader(format, nlp, tokenized, token_column, alignment_mode),
+            spans_key=spans_key,
+            merge_docs=merge_docs,
+            keep_ids=keep_ids,
+            limit=limit,
+            max_misaligned=max_misaligned,
+        )
+        for out_path, in_paths in plan.items():
             convert(in_paths, out_path, job)
     except ConversionError as error:
-        msg.fail("Nothing written for this input", str(error), exits=1)
+        msg.fail("Nothing written for this input")
+        echo(str(error))
+        raise Exit(1) from error
+
+
+def make_language(lang: str) -> Language:
+    """The blank pipeline of a language, for its tokenizer and vocabulary."""
+    try:
+        return spacy.blank(lang)
+    except ImportError as error:
+        raise ConversionError(Errors.T045.format(lang=lang)) from error
 
 
 def make_reader(
