@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .backoff import BackoffModel, WordRows
+from .backoff import BackoffModel
 from .counts import (
     END_WORD,
     FIRST_WORD,
@@ -30,9 +30,11 @@ from .tokens import (
 )
 from .word_features import WordFeatures
 from .word_lists import WordLists
+from .words import WordRows
 
-# Cells of the largest array, T * N^2: 2 MB of doubles, so that a block stays in cache.
-BLOCK_CELLS = 2**18
+# Cells of the largest array, T * N^2: 8 MB of doubles. Smaller blocks pay more for calls
+# than they gain from the cache (measured from 2**16 to 2**22).
+BLOCK_CELLS = 2**20
 
 
 @dataclass(frozen=True)
@@ -172,28 +174,27 @@ class NameClassModel:
         ordered = lengths[sentences]
         n_sentences, n = len(lengths), self.settings.n_classes
         words, features = words[positions], features[positions]
-        previous = previous_tokens(offsets)
+        previous, at = previous_tokens(offsets), np.arange(len(words))
         unknown = words == UNKNOWN_WORD
         as_unknown = np.where(self._in_unknown[words], words, UNKNOWN_WORD)
         either = unknown | unknown[previous]
         either[:n_sentences] = unknown[:n_sentences]
 
-        rows, in_normal, in_unknown = self._word_rows(words, as_unknown, features)
-        own = np.where(unknown, in_unknown, in_normal)
-        outcome = np.where(either, in_unknown, in_normal)
-        history = np.where(either, in_unknown[previous], in_normal[previous])
-        switch = rows.switch[history]
-        go_on = switch * rows.unigram[outcome] + (1 - switch) * rows.bottom[outcome]
-        go_on *= rows.bow[history]
-        for model, used, its_words in (
-            (self.normal, ~either, words),
-            (self.unknown, either, as_unknown),
-        ):
-            at = np.flatnonzero(used[n_sentences:]) + n_sentences
-            pair = model.pair_numbers(its_words, features)
-            into = go_on[at]
-            model.add_bigrams(into, pair[previous[at]], pair[at])
-            go_on[at] = into
+        rows, pairs, places = self._word_rows(
+            words, as_unknown, features, previous, either
+        )
+        own, outcome = places[unknown.astype(int), at], places[either.astype(int), at]
+        history = places[either.astype(int), previous]
+        go_on = rows.to_unigram[history] * rows.unigram[outcome]
+        go_on += rows.to_bottom[history] * rows.bottom[outcome]
+        for number, model in enumerate(self._models):
+            here = at[n_sentences:]
+            if len(self._models) > 1:
+                here = here[either[n_sentences:] == bool(number)]
+            direct = np.zeros((len(here), n))
+            pair = pairs[number]
+            model.add_bigrams(direct, pair[previous[here]], pair[here])
+            go_on[here] += direct
 
         last = offsets[ordered - 1] + np.arange(n_sentences)
         before, beyond = words[previous], words[previous[previous]]
@@ -216,27 +217,44 @@ class NameClassModel:
         return Lattice(sentences, ordered, offsets, positions, start, step, go_on, stop)
 
     def _word_rows(
-        self, words: np.ndarray, as_unknown: np.ndarray, features: np.ndarray
+        self,
+        words: np.ndarray,
+        as_unknown: np.ndarray,
+        features: np.ndarray,
+        previous: np.ndarray,
+        either: np.ndarray,
     ) -> tuple[WordRows, np.ndarray, np.ndarray]:
-        """Rows of both models for the distinct pairs of a batch, and each token's row."""
+        """Rows of both models for the distinct pairs of a batch.
+
+        RETURNS (tuple[WordRows, np.ndarray, np.ndarray]): The rows; each token's pair
+            number and the place of its row, in the normal and in the unknown model.
+            Shapes: (2, T).
+        """
+        pairs = np.full((2, len(words)), -1, dtype=np.int64)
+        places = np.zeros((2, len(words)), dtype=np.int64)
         parts: list[WordRows] = []
-        places: list[np.ndarray] = []
-        for model, its_words in ((self.normal, words), (self.unknown, as_unknown)):
-            if places and self.normal is self.unknown:
-                places.append(places[0])
+        # The unknown model answers for few tokens, as outcome and as history.
+        asked = either.copy()
+        asked[previous[either]] = True
+        for number, model in enumerate((self.normal, self.unknown)):
+            its_words = as_unknown if number else words
+            used = np.flatnonzero(asked) if number else np.arange(len(words))
+            if number and self.normal is self.unknown:
+                pairs[1], places[1] = pairs[0], places[0]
                 continue
             keys, place = np.unique(
-                its_words * self._n_features + features, return_inverse=True
+                its_words[used] * self._n_features + features[used],
+                return_inverse=True,
             )
-            parts.append(model.word_rows(*np.divmod(keys, self._n_features)))
-            places.append(place + (len(parts[0].end) if places else 0))
-        if len(parts) == 1:
-            return parts[0], places[0], places[1]
+            distinct = np.divmod(keys, self._n_features)
+            pairs[number, used] = model.pair_numbers(*distinct)[place]
+            places[number, used] = place + sum(len(part.end) for part in parts)
+            parts.append(model.word_rows(*distinct))
         stacked = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in WordRows.__dataclass_fields__
         }
-        return WordRows(**stacked), places[0], places[1]
+        return WordRows(**stacked), pairs, places
 
     def _contexts(
         self, before: np.ndarray, beyond: np.ndarray

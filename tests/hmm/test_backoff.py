@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf.hmm.backoff import backoff_weight
 from spacy_treecrf.hmm.counts import END_WORD, FIRST_WORD, UNKNOWN_WORD
 from spacy_treecrf.hmm.tokens import TokenBatch
+from spacy_treecrf.hmm.weights import backoff_weight
 from spacy_treecrf.hmm.word_features import FOURTEEN
 
 from .toy import CLASSES, NAN, ORG, PER, SENTENCES, learn_from, toy_model
@@ -54,15 +54,14 @@ def next_word(model, word, previous, name_class):
     if word == "+end+":
         return rows.end[0, name_class]
     own = model.normal.word_rows(*pair(model, word))
-    switch = rows.switch[0, name_class]
     p = np.zeros((1, 3))
     model.normal.add_bigrams(
         p,
         model.normal.pair_numbers(*pair(model, previous)),
         model.normal.pair_numbers(*pair(model, word)),
     )
-    below = switch * own.unigram + (1 - switch) * own.bottom
-    return (p + rows.bow * below)[0, name_class]
+    p += rows.to_unigram * own.unigram + rows.to_bottom * own.bottom
+    return p[0, name_class]
 
 
 def factors(model):
@@ -226,8 +225,8 @@ def test_backoff_next_words_sum_to_one(corpus, option):
         for at in [*range(len(numbers)), None]:
             source, row = (unseen, 0) if at is None else (rows, at)
             previous = np.full(len(numbers), -1 if at is None else numbers[at])
-            switch = source.switch[row]
-            p = source.bow[row] * (switch * rows.unigram + (1 - switch) * rows.bottom)
+            p = source.to_unigram[row] * rows.unigram
+            p += source.to_bottom[row] * rows.bottom
             backoff.add_bigrams(p, previous, numbers)
             assert (p > 0).all()
             np.testing.assert_allclose(p.sum(axis=0) + source.end[row], 1, rtol=1e-12)
