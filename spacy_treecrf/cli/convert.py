@@ -13,7 +13,14 @@ from spacy.language import Language
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
-from spacy_treecrf.data.alignment import LEFT_OUT, AlignmentMode, Tokenize, n_misaligned
+from spacy_treecrf.data.alignment import (
+    LEFT_OUT,
+    Aligner,
+    AlignmentMode,
+    Tokenize,
+    n_misaligned,
+    token_bounds,
+)
 from spacy_treecrf.data.bracketed import read_bracketed
 from spacy_treecrf.data.brat import read_brat
 from spacy_treecrf.data.docbin import make_docs, write_docbin
@@ -27,11 +34,11 @@ from spacy_treecrf.data.records import (
     Sentence,
     checked_sentence,
     default_id,
-    stem,
 )
 from spacy_treecrf.data.statistics import SpanCounts, crossing_pairs
-from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
+
+from .input_files import plan_outputs
 
 
 class Format(str, Enum):
@@ -65,6 +72,7 @@ class Job:
     spans_key: str
     merge_docs: bool
     keep_ids: bool
+    keep_spaces: bool
     limit: int | None
     max_misaligned: float
 
@@ -100,6 +108,14 @@ def convert_cli(
             help="Keep id and document as doc.user_data; the file is read more slowly",
         ),
     ] = False,
+    keep_spaces: Annotated[
+        bool,
+        Option(
+            "--keep-spaces",
+            help="Keep the spacing of a corpus with its own tokens; spaCy then splits "
+            "the texts anew in training, with the tokenizer of the config",
+        ),
+    ] = False,
     limit: Annotated[
         int | None,
         Option(min=1, help="Take only the first N sentences of each output file"),
@@ -131,7 +147,10 @@ def convert_cli(
     even an empty one. Prints what was converted, and names what could not be.
     """
     try:
-        plan = plan_outputs(format, inputs, output, only)
+        plan = plan_outputs(SUFFIXES[format], inputs, output, only)
+        for folder in inputs:
+            if format is Format.brat and folder.is_dir():
+                warn_of_unannotated(folder)
         nlp = make_language(lang)
         job = Job(
             nlp=nlp,
@@ -139,6 +158,7 @@ def convert_cli(
             spans_key=spans_key,
             merge_docs=merge_docs,
             keep_ids=keep_ids,
+            keep_spaces=keep_spaces,
             limit=limit,
             max_misaligned=max_misaligned,
         )
@@ -191,65 +211,6 @@ def read_bracketed_sentences(path: Path, problems: Problems) -> Iterator[Sentenc
         raise ConversionError(str(error)) from error
 
 
-def make_tokenize(nlp: Language) -> Tokenize:
-    """Split texts as a pipeline of this language would."""
-
-    def tokenize(text: str) -> tuple[list[str], list[bool]]:
-        doc = nlp.make_doc(text)
-        return [t.text for t in doc], [bool(t.whitespace_) for t in doc]
-
-    return tokenize
-
-
-def plan_outputs(
-    format: Format, inputs: list[Path], output: Path, only: Path | None = None
-) -> dict[Path, list[Path]]:
-    """Which input files go into which output file.
-
-    format (Format): Decides which files of a folder are read.
-    inputs (list[Path]): Files and folders.
-    output (Path): A `.spacy` file for all, or a folder for one file each.
-    only (Path | None): File that names the files to take, endings do not matter.
-    RETURNS (dict[Path, list[Path]]): Input files by output file.
-    RAISES (ConversionError): If an input is missing, a folder holds no file of the
-        format, or two inputs would be written to the same file.
-    """
-    paths: list[Path] = []
-    for path in inputs:
-        if path.is_dir():
-            found = sorted(
-                p for p in path.iterdir() if p.name.endswith(SUFFIXES[format])
-            )
-            if not found:
-                raise ConversionError(
-                    Errors.T046.format(
-                        path=path, suffixes=" or ".join(SUFFIXES[format])
-                    )
-                )
-            paths.extend(found)
-            if format is Format.brat:
-                warn_of_unannotated(path)
-        elif path.exists():
-            paths.append(path)
-        else:
-            raise ConversionError(Errors.T040.format(path=path, reason="no such file"))
-    if only is not None:
-        paths = select_files(paths, only)
-    if output.suffix == ".spacy":
-        return {output: paths}
-    if output.is_file():
-        raise ConversionError(Errors.T047.format(path=output))
-    plan: dict[Path, list[Path]] = {}
-    for path in paths:
-        target = output / f"{stem(path)}.spacy"
-        if target in plan:
-            raise ConversionError(
-                Errors.T048.format(first=plan[target][0], second=path, target=target)
-            )
-        plan[target] = [path]
-    return plan
-
-
 def warn_of_unannotated(folder: Path) -> None:
     """Name the texts that no annotation file goes with."""
     texts = sorted(
@@ -260,23 +221,14 @@ def warn_of_unannotated(folder: Path) -> None:
         echo("\n".join(map(str, texts[:N_NAMED])))
 
 
-def select_files(paths: list[Path], only: Path) -> list[Path]:
-    """The files that a list names, in its order.
+def make_tokenize(nlp: Language) -> Tokenize:
+    """Split texts as a pipeline of this language would."""
 
-    paths (list[Path]): The files to choose from.
-    only (Path): A text file with one name a line; folder and endings are ignored, so
-        that one list serves several formats of a corpus.
-    RETURNS (list[Path]): The named files.
-    RAISES (ConversionError): If a name is not among them, or there are no names.
-    """
-    by_stem = {stem(path): path for path in paths}
-    names = [line.strip() for _, line in read_lines(only) if line.strip()]
-    for name in names:
-        if stem(Path(name)) not in by_stem:
-            raise ConversionError(Errors.T054.format(path=only, name=name))
-    if not names:
-        raise ConversionError(Errors.T049.format(path=only))
-    return [by_stem[stem(Path(name))] for name in names]
+    def tokenize(text: str) -> tuple[list[str], list[bool]]:
+        doc = nlp.make_doc(text)
+        return [t.text for t in doc], [bool(t.whitespace_) for t in doc]
+
+    return tokenize
 
 
 def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
@@ -290,6 +242,7 @@ def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
     """
     problems = Problems()
     counts = SpanCounts()
+    tokenize = make_tokenize(job.nlp)
 
     def sentences() -> Iterator[Sentence]:
         for path in in_paths:
@@ -304,9 +257,15 @@ def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
         for sentence in islice(sentences(), job.limit):
             counts.add(len(sentence.tokens), sentence.spans)
             name_crossing_pairs(sentence, problems)
+            if job.keep_spaces:
+                name_lost_spans(sentence, tokenize, problems)
             yield sentence
 
-    docs = list(make_docs(counted(), job.nlp.vocab, job.spans_key, job.merge_docs))
+    docs = list(
+        make_docs(
+            counted(), job.nlp.vocab, job.spans_key, job.merge_docs, job.keep_spaces
+        )
+    )
     counts.docs = len(docs)
     for headline, details in problems.messages():
         msg.warn(headline)
@@ -332,6 +291,24 @@ def name_crossing_pairs(sentence: Sentence, problems: Problems) -> None:
         problems.add(
             "crossing pairs of spans: kept, but no tree holds both",
             f"{sentence.id}: {sentence.text(*left)!r} and {sentence.text(*right)!r}",
+        )
+
+
+def name_lost_spans(sentence: Sentence, tokenize: Tokenize, problems: Problems) -> None:
+    """Report spans that do not fit the tokens into which spaCy will split the text."""
+    if sentence.spaces is None or not sentence.own_tokens:
+        return
+    bounds = token_bounds(sentence.tokens, sentence.spaces)
+    text = sentence.text()
+    lost = Problems()
+    aligner = Aligner(text, token_bounds(*tokenize(text)), lost)
+    for start, end, label in sentence.spans:
+        aligner.align(bounds[start][0], bounds[end - 1][1], label, sentence.id)
+    for detail in lost.named.get(LEFT_OUT, []):
+        problems.add(
+            "spans lost in training, where spaCy splits texts of known spacing anew: "
+            "convert without --keep-spaces",
+            detail,
         )
 
 

@@ -62,7 +62,7 @@ def read_brat(
         lines = _split_lines(path, text)
     else:
         words, spaces = tokenize(text)
-        sentence = Sentence(stem(path), words, [], stem(path), spaces)
+        sentence = Sentence(stem(path), words, [], stem(path), spaces, own_tokens=False)
         lines = [(sentence, token_bounds(words, spaces))]
     # An entity belongs to the last line that begins before its end.
     starts = [bounds[0][0] if bounds else 0 for _, bounds in lines]

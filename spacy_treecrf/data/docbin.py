@@ -19,6 +19,7 @@ def make_docs(
     vocab: Vocab,
     spans_key: str,
     merge_docs: bool = False,
+    keep_spaces: bool = False,
 ) -> Iterator[Doc]:
     """Make a Doc of each sentence, or of each run of sentences of one document.
 
@@ -27,18 +28,22 @@ def make_docs(
     spans_key (str): Key of the span group, which every Doc gets, even an empty one.
     merge_docs (bool): Join consecutive sentences of the same `doc` and set sentence
         starts. A sentence without `doc` stays alone.
+    keep_spaces (bool): Keep the spacing also where the tokens are the corpus's own.
+        By default it is dropped, since `spacy.Corpus.v1` splits texts of known spacing
+        anew, by the pipeline's tokenizer, and gold spans that then do not align are
+        lost. Where it is unknown, training and evaluation use the tokens as they are.
     YIELDS (Doc): The documents, with `id` and `doc` in `user_data`.
     """
     if not merge_docs:
         for sentence in sentences:
-            doc = _make_doc([sentence], vocab, spans_key)
+            doc = _make_doc([sentence], vocab, spans_key, keep_spaces)
             doc.user_data["id"] = sentence.id
             yield doc
         return
     # A tuple with the id never equals a document's name, which is a string.
     for _, group in groupby(sentences, key=lambda s: s.doc or (s.id,)):
         members = list(group)
-        doc = _make_doc(members, vocab, spans_key)
+        doc = _make_doc(members, vocab, spans_key, keep_spaces)
         doc.user_data["id"] = members[0].doc or members[0].id
         starts = set()
         position = 0
@@ -50,7 +55,12 @@ def make_docs(
         yield doc
 
 
-def _make_doc(sentences: Sequence[Sentence], vocab: Vocab, spans_key: str) -> Doc:
+def _make_doc(
+    sentences: Sequence[Sentence], vocab: Vocab, spans_key: str, keep_spaces: bool
+) -> Doc:
+    is_spacing_known = all(
+        s.spaces is not None and (keep_spaces or not s.own_tokens) for s in sentences
+    )
     words: list[str] = []
     spaces: list[bool] = []
     spans: list[LabelledSpan] = []
@@ -60,14 +70,10 @@ def _make_doc(sentences: Sequence[Sentence], vocab: Vocab, spans_key: str) -> Do
             # their words apart in `doc.text`.
             spaces[-1] = True
         offset = len(words)
-        n_tokens = len(sentence.tokens)
         words.extend(sentence.tokens)
-        if sentence.spaces is None:
-            spaces.extend([True] * (n_tokens - 1) + [False] * (n_tokens > 0))
-        else:
-            spaces.extend(sentence.spaces)
+        spaces.extend(sentence.spaces or [True] * len(sentence.tokens))
         spans.extend((s + offset, e + offset, label) for s, e, label in sentence.spans)
-    doc = Doc(vocab, words=words, spaces=spaces)
+    doc = Doc(vocab, words=words, spaces=spaces if is_spacing_known else None)
     doc.spans[spans_key] = SpanGroup(
         doc,
         name=spans_key,

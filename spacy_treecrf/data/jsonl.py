@@ -95,7 +95,9 @@ def _read_record(
     spans = [_character_span(span, where) for span in annotated]
     aligner = Aligner(text, bounds, problems, mode)
     aligned = [aligner.align(*span, where) for span in spans]
-    return Sentence("", words, [s for s in aligned if s], spaces=spaces)
+    return Sentence(
+        "", words, [s for s in aligned if s], spaces=spaces, own_tokens=False
+    )
 
 
 def _read_uniform(record: dict[str, Any], tokens: list[str], where: str) -> Sentence:

@@ -1,7 +1,7 @@
 """The record that every reader yields, and the list of what it could not convert."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
@@ -26,6 +26,7 @@ class Sentence:
     spans (list[LabelledSpan]): Half-open token offsets and labels.
     doc (str | None): The document that the sentence belongs to.
     spaces (list[bool] | None): Whether a space follows each token; None if unknown.
+    own_tokens (bool): Whether the tokens are the corpus's own, not a tokenizer's.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Sentence:
     spans: list[LabelledSpan]
     doc: str | None = None
     spaces: list[bool] | None = None
+    own_tokens: bool = True
 
     def text(self, start: int = 0, end: int | None = None) -> str:
         """The text of some tokens, with single spaces where spacing is unknown.
@@ -124,7 +126,7 @@ def checked_sentence(sentence: Sentence, where: str, problems: Problems) -> Sent
                 "them",
                 f"{where}: {label} {text!r}",
             )
-    return Sentence(sentence.id, tokens, spans, sentence.doc, spaces)
+    return replace(sentence, spans=spans)
 
 
 def default_id(path: Path, number: int) -> str:

@@ -101,8 +101,22 @@ def test_convert_merge_docs_sets_sentence_starts(tmp_path):
     result = run("jsonl", SAMPLES / "uniform.jsonl", out, "--merge-docs", "--keep-ids")
     assert result.exit_code == 0, result.output
     first, second = read(out)
-    assert [s.text for s in first.sents] == ["Bank of China rose.", "Nothing here ."]
+    assert [s.text_with_ws for s in first.sents] == [
+        "Bank of China rose . ",
+        "Nothing here . ",
+    ]
     assert (first.user_data["id"], second.user_data["id"]) == ("d1", "d2")
+
+
+def test_convert_keep_spaces_names_spans_that_training_loses(tmp_path):
+    line = {"tokens": ["inBank", "rose"], "spaces": [False, False]}
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({**line, "spans": [[0, 1, "X"], [0, 2, "Y"]]}))
+    result = run("jsonl", path, tmp_path / "out.spacy", "--keep-spaces")
+    assert result.exit_code == 0, result.output
+    assert "1 spans lost in training" in result.output
+    assert "in-0: X (0, 6) '' >'inBank'< 'rose'" in result.output
+    assert read(tmp_path / "out.spacy")[0].text == "inBankrose"
 
 
 def test_convert_limit_counts_sentences(tmp_path):
@@ -135,7 +149,7 @@ def test_convert_only_takes_named_files_in_order(tmp_path):
     out = tmp_path / "out.spacy"
     result = run("iob-layers", tmp_path, out, "--only", names)
     assert result.exit_code == 0, result.output
-    assert [doc.text for doc in read(out)] == ["c", "a"]
+    assert [doc[0].text for doc in read(out)] == ["c", "a"]
 
 
 def test_convert_names_texts_without_annotations(tmp_path):

@@ -5,6 +5,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
+from spacy.training import Corpus
 
 from spacy_treecrf.data.docbin import make_docs, write_docbin
 from spacy_treecrf.data.records import Sentence
@@ -39,11 +40,12 @@ def spans_of(doc, key="nested"):
 @given(st.lists(sentences(), min_size=1, max_size=4))
 def test_docbin_round_trip(tmp_path_factory, records):
     path = tmp_path_factory.mktemp("docbin") / "new" / "out.spacy"
-    write_docbin(make_docs(records, VOCAB, "nested"), path)
+    write_docbin(make_docs(records, VOCAB, "nested", keep_spaces=True), path)
     docs = read(path)
     assert [[t.text for t in doc] for doc in docs] == [r.tokens for r in records]
     assert [spans_of(doc) for doc in docs] == [r.spans for r in records]
     for doc, record in zip(docs, records, strict=True):
+        assert doc.has_unknown_spaces == (record.spaces is None)
         if record.spaces is not None:
             assert [bool(t.whitespace_) for t in doc] == record.spaces
 
@@ -68,7 +70,7 @@ def test_docbin_merge_joins_runs_of_a_document():
         Sentence("5", ["g"], [], "d2"),
     ]
     docs = list(make_docs(records, VOCAB, "key", merge_docs=True))
-    assert [doc.text for doc in docs] == ["a b c", "e", "f", "g"]
+    assert [doc.text.strip() for doc in docs] == ["a b c", "e", "f", "g"]
     assert spans_of(docs[0], "key") == [(0, 2, "X"), (2, 3, "Y")]
     assert [doc.user_data["id"] for doc in docs] == ["d1", "3", "4", "d2"]
 
@@ -77,6 +79,23 @@ def test_docbin_leaves_sentences_and_entities_unset():
     (doc,) = make_docs([Sentence("1", ["a", "b"], [])], VOCAB, "nested")
     assert not doc.has_annotation("SENT_START")
     assert not doc.has_annotation("ENT_IOB")
+
+
+@pytest.mark.parametrize("keep_spaces", [True, False])
+@pytest.mark.parametrize("own_tokens", [True, False])
+def test_docbin_corpus_tokens_survive_the_reader(tmp_path, keep_spaces, own_tokens):
+    """spaCy splits the text anew where the spacing is known, and only there."""
+    nlp = spacy.blank("en")
+    words, spaces = ["IL", "-", "2B"], [False, False, True]
+    record = Sentence("1", words, [(0, 1, "X")], None, spaces, own_tokens)
+    path = tmp_path / "out.spacy"
+    docs = make_docs([record], nlp.vocab, "nested", keep_spaces=keep_spaces)
+    write_docbin(docs, path)
+    (example,) = Corpus(path)(nlp)
+    is_known = keep_spaces or not own_tokens
+    assert example.reference.text == ("IL-2B " if is_known else "IL - 2B ")
+    tokens = [t.text for t in example.predicted]
+    assert tokens == ([t.text for t in nlp("IL-2B ")] if is_known else words)
 
 
 @pytest.mark.parametrize("tokens", [[], ["a"]])

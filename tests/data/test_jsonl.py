@@ -51,7 +51,7 @@ def test_jsonl_uniform():
 def test_jsonl_prodigy_takes_accepted_examples():
     problems = Problems()
     first, second = read(SAMPLES / "prodigy.jsonl", problems)
-    assert first == Sentence("prodigy-0", NEWS, NEWS_SPANS, spaces=NEWS_SPACES)
+    assert first == Sentence("prodigy-0", NEWS, NEWS_SPANS, None, NEWS_SPACES, False)
     assert second.spans == [(0, 3, "GREETING"), (2, 3, "GPE")]
     assert problems.counts == {
         "examples with the answer 'reject': left out": 1,
@@ -62,7 +62,7 @@ def test_jsonl_prodigy_takes_accepted_examples():
 def test_jsonl_doccano_spellings_agree():
     sentences = read(SAMPLES / "doccano.jsonl")
     assert sentences == [
-        Sentence(name, NEWS, NEWS_SPANS, spaces=NEWS_SPACES) for name in "789"
+        Sentence(name, NEWS, NEWS_SPANS, None, NEWS_SPACES, False) for name in "789"
     ]
 
 
