@@ -112,6 +112,11 @@ class Errors:
 class Warnings:
     """Messages of warnings; each is a `str.format` template."""
 
+    T060 = (
+        "[T060] {count} of {total} spans do not begin and end at token borders. Correct "
+        "their offsets, or set `alignment_mode` to 'expand' or 'contract'.\n{details}"
+    )
+
     T101 = (
         "[T101] No score of key '{key}': none of the {n_docs} Docs scored has that span "
         "group. Keys that are there: {keys}. Check `spans_key`, and that the evaluation "
