@@ -6,6 +6,7 @@ Source: Bikel et al. 1999, section 4 (Eq. 1.1 and 1.2 for P, R and F); Chinchor 
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from spacy.scorer import PRFScore
@@ -42,16 +43,8 @@ def make_muc_scorer(
     if mode not in MODES:
         raise ValueError(f"expected mode to be one of {MODES}, received {mode!r}")
 
-    def score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        return muc_score(
-            examples,
-            spans_key=kwargs.get("spans_key", "nested"),
-            mode=mode,
-            elements=elements,
-            lenient_edges=lenient_edges,
-        )
-
-    return score
+    # A partial of a module's function, since a closure can't be pickled.
+    return partial(muc_score, mode=mode, elements=elements, lenient_edges=lenient_edges)
 
 
 def muc_score(
@@ -61,6 +54,7 @@ def muc_score(
     mode: str = "halves",
     elements: Mapping[str, str] | None = None,
     lenient_edges: bool = False,
+    **_: Any,
 ) -> dict[str, Any]:
     """Score predicted names against gold.
 

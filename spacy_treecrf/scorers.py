@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from spacy.scorer import PRFScore
@@ -25,13 +26,17 @@ def make_nested_scorer(
     RETURNS (Callable): Takes examples and `spans_key`, returns scores.
     """
 
-    def score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        settings = {"missing_spans_key": missing_spans_key, **kwargs}
-        if settings.get("missing_spans_key") is None:
-            settings["missing_spans_key"] = missing_spans_key
-        return nested_score(examples, **settings)
+    # A partial of a module's function, since a closure can't be pickled.
+    return partial(_score_nested, default_missing_key=missing_spans_key)
 
-    return score
+
+def _score_nested(
+    examples: Iterable[Example], *, default_missing_key: str | None, **kwargs: Any
+) -> dict[str, Any]:
+    settings = {"missing_spans_key": None, **kwargs}
+    if settings["missing_spans_key"] is None:
+        settings["missing_spans_key"] = default_missing_key
+    return nested_score(examples, **settings)
 
 
 def nested_score(

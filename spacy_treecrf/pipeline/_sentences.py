@@ -1,10 +1,11 @@
 """Docs as runs of tokens, sentence by sentence, for the pipes that label flat names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from spacy.attrs import IS_SPACE, ORTH, SENT_START
+from spacy.strings import StringStore
 from spacy.tokens import Doc
 
 _ATTRIBUTES = [ORTH, SENT_START, IS_SPACE]
@@ -24,6 +25,7 @@ class DocSentences:
     segments (np.ndarray): Half-open token offsets of each sentence in its Doc,
         white space included. Shape: (S, 2).
     doc_words (np.ndarray): Words of each Doc. Shape: (D,).
+    stores (tuple[StringStore, ...]): Where the hashes are resolved.
     """
 
     orths: np.ndarray
@@ -32,20 +34,31 @@ class DocSentences:
     docs: np.ndarray
     segments: np.ndarray
     doc_words: np.ndarray
+    stores: tuple[StringStore, ...]
 
     @property
     def n_words(self) -> int:
         """RETURNS (int): Words in the batch."""
         return len(self.orths)
 
-    def types(self) -> tuple[np.ndarray, np.ndarray]:
+    def types(self) -> tuple[list[str], np.ndarray]:
         """The distinct words.
 
-        RETURNS (tuple[np.ndarray, np.ndarray]): Their hashes, and the number of each
-            word's type. Shapes: (U,) and (T,).
+        RETURNS (tuple[list[str], np.ndarray]): Their strings, and the number of each
+            word's type. Lengths: U and T.
         """
         distinct, inverse = np.unique(self.orths, return_inverse=True)
-        return distinct, inverse
+        if len(self.stores) == 1:
+            store = self.stores[0]
+            return [store[orth] for orth in distinct.tolist()], inverse
+        return [self._resolve(orth) for orth in distinct.tolist()], inverse
+
+    def _resolve(self, orth: int) -> str:
+        return next(
+            store[orth]
+            for store in self.stores
+            if orth in store  # type: ignore[operator]
+        )
 
 
 def read_sentences(
@@ -74,7 +87,7 @@ def read_sentences(
     doc_of_token = np.repeat(np.arange(len(docs)), sizes)
     offset = np.repeat(np.cumsum(sizes) - sizes, sizes)
     place = np.arange(len(table)) - offset
-    end = place[np.append(begin[1:], len(table)) - 1] + 1
+    end = place[np.append(begin, len(table))[1:] - 1] + 1
     has_words = lengths > 0
     return DocSentences(
         orths=table[is_word, 0],
@@ -83,6 +96,7 @@ def read_sentences(
         docs=doc_of_token[begin][has_words],
         segments=np.stack((place[begin], end), axis=1)[has_words],
         doc_words=np.bincount(doc_of_token[is_word], minlength=len(docs)),
+        stores=_distinct_stores(doc.vocab.strings for doc in docs),
     )
 
 
@@ -92,9 +106,14 @@ def join_sentences(parts: Sequence[DocSentences]) -> DocSentences:
     parts (Sequence[DocSentences]): At least one; the numbers of their Docs as they are.
     RETURNS (DocSentences): All sentences.
     """
-    return DocSentences(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(DocSentences)
-        }
-    )
+    arrays = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(DocSentences)
+        if field.name != "stores"
+    }
+    stores = _distinct_stores(store for part in parts for store in part.stores)
+    return DocSentences(**arrays, stores=stores)
+
+
+def _distinct_stores(stores: Iterable[StringStore]) -> tuple[StringStore, ...]:
+    return tuple({id(store): store for store in stores}.values())

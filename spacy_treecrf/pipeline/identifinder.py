@@ -218,7 +218,7 @@ class IdentiFinder(LearnedPipe):
         self._set_labels(corpus.label_names)
         name_classes, begins = label_words(corpus)
         self._model = learn(
-            self._batch(corpus.sentences),
+            _batch(corpus.sentences),
             name_classes,
             begins,
             second_half(corpus.sentences.docs),
@@ -232,12 +232,6 @@ class IdentiFinder(LearnedPipe):
         for label in self._labels:
             self.vocab.strings.add(label)
 
-    def _batch(self, sentences: DocSentences) -> TokenBatch:
-        distinct, token_types = sentences.types()
-        strings = self.vocab.strings
-        types = [strings[int(orth)] for orth in distinct]
-        return TokenBatch(types, token_types, sentences.lengths)
-
     def predict(self, docs: Sequence[Doc]) -> tuple[DocSentences, list[Entities]]:
         """Decode Docs without changing them.
 
@@ -247,7 +241,7 @@ class IdentiFinder(LearnedPipe):
         """
         model = self.name_class_model
         sentences = read_sentences(docs)
-        batch = self._batch(sentences)
+        batch = _batch(sentences)
         n_best = self.cfg["n_best"]
         if n_best == 1:
             return sentences, [decode(model, batch)]
@@ -318,6 +312,11 @@ class IdentiFinder(LearnedPipe):
         model = NameClassModel.from_arrays(header, arrays, self.features)
         self._model, self.lists = model, model.lists
         self._set_labels(header["labels"])
+
+
+def _batch(sentences: DocSentences) -> TokenBatch:
+    types, token_types = sentences.types()
+    return TokenBatch(types, token_types, sentences.lengths)
 
 
 def label_words(corpus: FlatCorpus) -> tuple[np.ndarray, np.ndarray]:
