@@ -26,8 +26,9 @@ NESTED = (
     "Train `treecrf` for nested entities, or ignore this"
 )
 MISALIGNED = (
-    "do not fit the tokens of the pipeline's tokenizer and are not learnt. Use the "
-    "corpus's own tokens (`gold_preproc = false` keeps them) or mend the offsets"
+    "do not fit the tokens of the pipeline's tokenizer and are not learnt. Convert the "
+    "corpus so that it keeps its own tokens (`python -m spacy treecrf convert` without "
+    "`--keep-spaces`), or mend the offsets"
 )
 CUT = (
     "cross a sentence start and are not learnt. Remove the sentence start, or cut the "

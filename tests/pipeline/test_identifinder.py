@@ -3,10 +3,12 @@
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
+from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -506,3 +508,19 @@ def test_identifinder_halves_are_whole_documents(docs, expected):
 
 def test_identifinder_group_is_a_span_group():
     assert isinstance(run(trained(), TEXT).spans["nested"], SpanGroup)
+
+
+def test_identifinder_trains_with_the_shipped_config(tmp_path):
+    nlp = spacy.blank("en")
+    for name in ("train", "dev"):
+        docs = [example.reference for example in examples_of(nlp)]
+        DocBin(docs=docs).to_disk(tmp_path / f"{name}.spacy")
+    config = Path(__file__).parents[2] / "configs" / "identifinder.cfg"
+    overrides = {
+        "paths.train": str(tmp_path / "train.spacy"),
+        "paths.dev": str(tmp_path / "dev.spacy"),
+    }
+    train(config, tmp_path / "out", overrides=overrides)
+    best = spacy.load(tmp_path / "out" / "model-best")
+    assert best.meta["performance"]["spans_nested_f"] == 1.0
+    assert found(run(best, TEXT)) == ENTITIES
