@@ -86,6 +86,24 @@ class Errors:
         "[T054] {path} names {name}, which is not in the input: give the folder that "
         "holds it as IN."
     )
+    T055 = (
+        "[T055] {path} is no .spacy file: {reason}. Make one with `python -m spacy "
+        "treecrf convert`."
+    )
+    T056 = (
+        "[T056] Can't read the corpora of {path}: {reason} Give their paths, e.g. "
+        "`--paths.train TRAIN.spacy --paths.dev DEV.spacy`."
+    )
+    T058 = (
+        "[T058] Expected a config (.cfg) with overrides, or one or two .spacy files or "
+        "folders, train first; received {received}."
+    )
+    T057 = (
+        "[T057] No spans under '{key}' in the {n_docs} training documents. Keys that are "
+        "there: {keys}. Set --spans-key, or convert the data with `--spans-key {key}`. "
+        "`gold_preproc = true` and `max_length > 0` of `spacy.Corpus.v1` drop all span "
+        "groups: leave them at false and 0."
+    )
 
     T070 = (
         "[T070] No usable entity in the training data of '{name}': the {n_docs} documents "
@@ -106,6 +124,14 @@ class Errors:
     T073 = (
         "[T073] Can't read the model of '{name}' from {where}: {reason}. Save it again "
         "with `nlp.to_disk` of the version that trained it."
+    )
+    T083 = (
+        "[T083] No conventions for speech in the language '{lang}'. Known: {known}. Add the "
+        "language to `spacy_treecrf.speech.LANGUAGES`."
+    )
+    T084 = (
+        "[T084] SNOR needs the package num2words to read numbers: install it with "
+        "`pip install spacy-treecrf[snor]`."
     )
 
 
@@ -163,4 +189,8 @@ class Warnings:
     T082 = (
         "[T082] The `elements` of the MUC scorer lack the labels {labels}, which count as "
         "{element}. Add them to `elements`."
+    )
+    T083 = (
+        "[T083] Nothing is spoken of the gold span {span} in {text!r}: it is left out. "
+        "Further ones are only counted, in `n_lost` of the augmenter."
     )

@@ -9,7 +9,7 @@ from spacy_treecrf.errors import Errors
 # (start, end, label): half-open token offsets and the label's name.
 LabelledSpan = tuple[int, int, str]
 
-# Of each kind of problem so many are put into words; the rest are counted.
+# Enough to see a pattern, few enough to read.
 N_NAMED = 5
 
 
@@ -59,10 +59,13 @@ class Problems:
 
     Readers collect here instead of warning at once, so that a corpus with a thousand
     misaligned spans gives one message with a count.
+
+    n_named (int): Of each kind so many are put into words; the rest are counted.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     named: dict[str, list[str]] = field(default_factory=dict)
+    n_named: int = N_NAMED
 
     def add(self, kind: str, detail: str) -> None:
         """Count one problem.
@@ -72,7 +75,7 @@ class Problems:
         """
         self.counts[kind] += 1
         named = self.named.setdefault(kind, [])
-        if len(named) < N_NAMED:
+        if len(named) < self.n_named:
             named.append(detail)
 
     def messages(self) -> list[tuple[str, str]]:
