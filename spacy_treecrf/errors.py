@@ -126,8 +126,8 @@ class Errors:
         "with `nlp.to_disk` of the version that trained it."
     )
     T083 = (
-        "[T083] No conventions for speech in the language '{lang}'. Known: {known}. Add the "
-        "language to `spacy_treecrf.speech.LANGUAGES`."
+        "[T083] No conventions for speech in the language '{lang}'. Known: {known}. Add "
+        "the language to `spacy_treecrf.speech.LANGUAGES`."
     )
     T084 = (
         "[T084] SNOR needs the package num2words to read numbers: install it with "
@@ -190,7 +190,7 @@ class Warnings:
         "[T082] The `elements` of the MUC scorer lack the labels {labels}, which count as "
         "{element}. Add them to `elements`."
     )
-    T083 = (
-        "[T083] Nothing is spoken of the gold span {span} in {text!r}: it is left out. "
+    T085 = (
+        "[T085] Nothing is spoken of the gold span {span} in {text!r}: it is left out. "
         "Further ones are only counted, in `n_lost` of the augmenter."
     )
