@@ -270,3 +270,12 @@ def test_convert_through_spacy(tmp_path):
     assert done.returncode == 0, done.stderr
     assert counts(done.stdout)["Docs"] == "3"
     assert texts(read(out)[0]) == [("Bank of China", "ORG"), ("China", "GPE")]
+
+
+@pytest.mark.parametrize("command", ["convert", "debug-data"])
+def test_convert_docs_name_every_option(command):
+    docs = Path(__file__).parent.parent.parent / "docs" / "api" / f"cli-{command}.md"
+    help_text = CliRunner().invoke(app, [command, "--help"]).output
+    options = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", help_text, re.M)) - {"--help"}
+    assert options
+    assert options == set(re.findall(r"^\| `(--[a-z-]+)`", docs.read_text(), re.M))
