@@ -27,6 +27,7 @@ from spacy_treecrf.data.docbin import make_docs, write_docbin
 from spacy_treecrf.data.genia import read_genia
 from spacy_treecrf.data.iob_layers import read_iob_layers
 from spacy_treecrf.data.jsonl import read_jsonl
+from spacy_treecrf.data.modality import Modality, change_modality
 from spacy_treecrf.data.records import (
     N_NAMED,
     ConversionError,
@@ -35,6 +36,7 @@ from spacy_treecrf.data.records import (
     checked_sentence,
     default_id,
 )
+from spacy_treecrf.data.sgml import read_sgml
 from spacy_treecrf.data.statistics import SpanCounts, crossing_pairs
 from spacy_treecrf.errors import Errors
 
@@ -49,6 +51,7 @@ class Format(str, Enum):
     iob_layers = "iob-layers"
     brat = "brat"
     bracketed = "bracketed"
+    sgml = "sgml"
 
 
 # Endings of the files that are read from a folder.
@@ -58,6 +61,7 @@ SUFFIXES = {
     Format.iob_layers: (".tsv", ".tsv.gz", ".iob", ".iob2", ".conll"),
     Format.brat: (".ann",),
     Format.bracketed: (".txt",),
+    Format.sgml: (".sgml", ".sgm", ".sgml.gz"),
 }
 
 Read = Callable[[Path, Problems], Iterator[Sentence]]
@@ -73,6 +77,7 @@ class Job:
     merge_docs: bool
     keep_ids: bool
     keep_spaces: bool
+    modality: Modality
     limit: int | None
     max_misaligned: float
 
@@ -116,6 +121,10 @@ def convert_cli(
             "the texts anew in training, with the tokenizer of the config",
         ),
     ] = False,
+    modality: Annotated[
+        Modality,
+        Option(help="Write the texts as they are, in upper case, or as speech"),
+    ] = Modality.mixed,
     limit: Annotated[
         int | None,
         Option(min=1, help="Take only the first N sentences of each output file"),
@@ -159,6 +168,7 @@ def convert_cli(
             merge_docs=merge_docs,
             keep_ids=keep_ids,
             keep_spaces=keep_spaces,
+            modality=modality,
             limit=limit,
             max_misaligned=max_misaligned,
         )
@@ -195,6 +205,7 @@ def make_reader(
             read_brat, tokenize=tokenize, tokenized=tokenized, mode=mode
         ),
         Format.bracketed: read_bracketed_sentences,
+        Format.sgml: partial(read_sgml, tokenize=tokenize, mode=mode),
     }
     return readers[format]
 
@@ -254,7 +265,10 @@ def convert(in_paths: list[Path], out_path: Path, job: Job) -> None:
                 raise ConversionError(Errors.T049.format(path=path))
 
     def counted() -> Iterator[Sentence]:
-        for sentence in islice(sentences(), job.limit):
+        written = islice(sentences(), job.limit)
+        for sentence in change_modality(
+            written, job.modality, job.nlp.lang or "", problems
+        ):
             counts.add(len(sentence.tokens), sentence.spans)
             name_crossing_pairs(sentence, problems)
             if job.keep_spaces:
