@@ -19,7 +19,10 @@ from .records import (
 from .text_files import read_lines, read_text
 
 # A text-bound annotation: label, one or more "start end", the text.
-ENTITY = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?")
+# Offsets are bounded, since Python refuses to read numbers of thousands of digits.
+ENTITY = re.compile(
+    r"T\S*\t(\S+) (\d{1,12} \d{1,12}(?:;\d{1,12} \d{1,12})*)(?:\t(.*))?"
+)
 ACROSS_LINES = "annotations across lines: left out"
 OTHER_LINES = {
     "R": "relation",

@@ -22,7 +22,8 @@ from .records import (
 )
 from .text_files import read_lines
 
-SPAN = re.compile(r"(\d+),(\d+) (\S.*)")
+# Python refuses to read numbers of thousands of digits.
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9}) (\S.*)")
 # Marks gold annotation in this format and is no part of the label.
 GOLD = "G#"
 

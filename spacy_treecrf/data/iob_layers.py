@@ -55,11 +55,7 @@ def read_iob_layers(
         column holds no IOB tags, or the tags are ill-formed.
     """
     blocks = list(_read_blocks(path))
-    is_numbered = all(
-        row[0] == str(i) and len(row) > 2 and _parse_tag(row[1]) is None
-        for block in blocks
-        for i, row in enumerate(block.rows, start=1)
-    )
+    is_numbered = _is_numbered(blocks)
     column = token_column - 1 if token_column else int(is_numbered)
     tags = [_parse_block(path, block, column) for block in blocks]
     scheme = _find_scheme(tags)
@@ -132,6 +128,16 @@ def _read_blocks(path: Path) -> Iterator[_Block]:
         block.rows.append(row)
     if block.rows:
         yield block
+
+
+def _is_numbered(blocks: list[_Block]) -> bool:
+    """Whether the first column counts the tokens, which are in the second."""
+    rows = [
+        (str(i), row) for block in blocks for i, row in enumerate(block.rows, start=1)
+    ]
+    counts = all(row[0] == number and len(row) > 2 for number, row in rows)
+    # Tokens that happen to count stand before tags alone; but "O" is a token, too.
+    return counts and any(_parse_tag(row[1]) is None for _, row in rows)
 
 
 def _parse_block(path: Path, block: _Block, column: int) -> list[list[Tag]]:

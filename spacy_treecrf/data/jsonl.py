@@ -50,7 +50,7 @@ def read_jsonl(
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConversionError(
                 Errors.T043.format(where=where, reason=str(error))
             ) from error

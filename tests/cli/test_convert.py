@@ -8,15 +8,21 @@ from pathlib import Path
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
+from spacy_treecrf.cli.convert import Format, make_reader
+from spacy_treecrf.data.docbin import make_docs
+from spacy_treecrf.data.records import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 
 
-VOCAB = spacy.blank("en").vocab
+NLP = spacy.blank("en")
+VOCAB = NLP.vocab
 
 
 def run(*args):
@@ -270,6 +276,74 @@ def test_convert_through_spacy(tmp_path):
     assert done.returncode == 0, done.stderr
     assert counts(done.stdout)["Docs"] == "3"
     assert texts(read(out)[0]) == [("Bank of China", "ORG"), ("China", "GPE")]
+
+
+# Pieces of all formats, so that some lines are nearly right.
+PIECES = [
+    *(
+        '{"tokens": ["a", "b"], "spans": [[0, 1, "X"]]}',
+        '{"text": "a b", "label": ',
+        "]}",
+    ),
+    *(
+        "[[0, 3, 'X']]",
+        "[[0, 1, 1e9]",
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        "\\u0000",
+        "\\ud800",
+        "1e999",
+    ),
+    *(
+        "a b",
+        "N N",
+        "0,1 X",
+        "|",
+        "1,2 G#Y",
+        "99999999999999999999,1 X",
+        "B-X",
+        "I-X",
+        "O",
+    ),
+    *(
+        "S-",
+        "T1\t",
+        "X 0 1",
+        "\ta",
+        ";",
+        "#",
+        "R1",
+        "\ufeff",
+        "\u2028",
+        "\x85",
+        "\0",
+        "²",
+    ),
+    *("\n", "\n", "\n", "\r", "\t", "\t", " ", " "),
+]
+
+
+@pytest.mark.parametrize("format", list(Format))
+@pytest.mark.parametrize("tokenized", [True, False])
+@given(st.lists(st.sampled_from(PIECES)).map("".join).map(str.encode) | st.binary())
+def test_convert_any_input_is_read_or_refused(
+    tmp_path_factory, format, tokenized, content
+):
+    path = tmp_path_factory.mktemp("fuzz") / "in.ann"
+    path.write_bytes(content)
+    path.with_suffix(".txt").write_bytes(content if tokenized else b"a b\n a\r\nb")
+    if format is Format.bracketed:
+        path = path.with_suffix(".txt")
+    read_file = make_reader(format, NLP, tokenized)
+    try:
+        sentences = list(read_file(path, Problems()))
+    except ConversionError:
+        return
+    docs = list(make_docs(sentences, VOCAB, "nested", merge_docs=True))
+    assert sum(map(len, docs)) == sum(len(s.tokens) for s in sentences)
 
 
 @pytest.mark.parametrize("command", ["convert", "debug-data"])

@@ -116,7 +116,15 @@ def test_brat_without_tokens(tmp_path, mode):
 
 
 @pytest.mark.parametrize(
-    "line", ["T1 X 0 1 a", "T1\tX 0\ta", "T1\tX 0 b\ta", "Q1\tX", "T1\tA B 0 1\ta"]
+    "line",
+    [
+        "T1 X 0 1 a",
+        "T1\tX 0\ta",
+        "T1\tX 0 b\ta",
+        f"T1\tX 0 {'9' * 5_000}",
+        "Q1\tX",
+        "T1\tA B 0 1\ta",
+    ],
 )
 def test_brat_ill_formed_line(tmp_path, line):
     path = write(tmp_path, "a b", f"T1\tX 0 1\ta\n{line}\n")

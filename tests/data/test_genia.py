@@ -92,6 +92,7 @@ def test_genia_a_lost_line_is_an_error(tmp_path_factory, records, data):
         (["a b", "N N", "0-1 X", ""], ":3: expected spans .* received '0-1 X'"),
         (["a b", "N N", "0,1 X", "c"], ":4: expected nothing"),
         (["a b", "N N", "0,1", ""], ":3: expected spans"),
+        (["a b", "N N", f"0,{'9' * 5_000} X", ""], ":3: expected spans"),
         (["a b", "N N", "0,1 X|", ""], ":3: expected spans"),
         (["a b", "N N", "0,3 X", ""], r":3: span \(0, 3, 'X'\) of 2 tokens"),
         (["a b", "N N", "1,1 X", ""], r":3: span \(1, 1, 'X'\)"),

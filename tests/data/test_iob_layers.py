@@ -86,7 +86,7 @@ def test_iob_layers_numbered_tokens_and_source_lines():
     first, second = read(SAMPLES / "numbered.tsv")
     assert first.tokens == ["Bank", "of", "China"]
     assert first.spans == [(0, 3, "ORG"), (2, 3, "GPE")]
-    assert second.tokens == ["#", "12"]
+    assert second.tokens == ["#", "12", "O"]
     assert first.doc == "http://example.org/a [2009-10-17]"
 
 
@@ -123,6 +123,7 @@ def test_iob_layers_count_what_two_layers_repeat(tmp_path):
         ("a\tO\tO\nb\tO\n", ":2: 2 columns, but 3 at the sentence's begin"),
         ("a\tO\tO\nb\tO\tO\tO\n", ":2: 4 columns"),
         ("a O\nb O\n", ":1: expected a token and its tags"),
+        ("1\n2\n", ":1: expected a token and its tags"),
         ("a\tO\n\nb\n", ":3: expected a token and its tags"),
         ("a\tO\n\tO\n", ":1: token 1 is ''"),
     ],

@@ -132,6 +132,7 @@ def test_jsonl_blank_lines_and_names(tmp_path):
     [
         ("{", "not JSON"),
         ("[" * 100_000, "not JSON"),
+        ("9" * 5_000, "not JSON"),
         ('{"a": NaN}', "expected 'tokens'"),
         ("[1]", r"expected an object, received \[1\]"),
         ("{}", "expected 'tokens'"),
