@@ -4,6 +4,7 @@ Fu et al. (2021), Eq. 1-2; Dozat & Manning (2017) for separate start and end vie
 """
 
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from itertools import pairwise
 from typing import Any, cast
@@ -242,7 +243,7 @@ def _build(
             "expected depth of at least 1 and dropout in [0, 1), received "
             f"depth={depth}, dropout={dropout}"
         )
-    settings = {
+    settings: dict[str, Any] = {
         "hidden_width": hidden_width,
         "depth": depth,
         "dropout": dropout,
@@ -251,18 +252,12 @@ def _build(
         "linear": linear,
     }
 
-    def deserialize(_: nn.Module, state: bytes, device: torch.device) -> nn.Module:
-        saved = torch.load(BytesIO(state), map_location=device, weights_only=True)
-        module = SpanScorer(saved["nI"], saved["nO"], **settings)  # type: ignore[arg-type]
-        module.load_state_dict(saved["state"])
-        return module.to(device)
-
     model = PyTorchWrapper_v3(
         # The widths are known only at initialisation or loading.
         nn.Identity(),
         convert_inputs=_convert_inputs,
         serialize_model=_serialize,
-        deserialize_model=deserialize,
+        deserialize_model=partial(_deserialize, settings),
     )
     model.name = "span_scorer"
     model.attrs["settings"] = settings
@@ -307,6 +302,15 @@ def _serialize(module: nn.Module) -> bytes:
         buffer,
     )
     return buffer.getvalue()
+
+
+def _deserialize(
+    settings: dict[str, Any], _: nn.Module, state: bytes, device: torch.device
+) -> SpanScorer:
+    saved = torch.load(BytesIO(state), map_location=device, weights_only=True)
+    module = SpanScorer(saved["nI"], saved["nO"], **settings)
+    module.load_state_dict(saved["state"])
+    return module.to(device)
 
 
 def _convert_inputs(

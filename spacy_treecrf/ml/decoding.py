@@ -65,7 +65,10 @@ def decode(
                     scores, chunk, settings, threshold
                 )
             else:
-                chances = packed_marginals(scores, chunk.index)
+                marginals = packed_marginals
+                if settings.inference == "torch_struct":
+                    from .torch_struct_inference import packed_marginals as marginals
+                chances = marginals(scores, chunk.index)
                 rows, labels = _decode_tree(
                     scores, chances, chunk, settings, decoder, threshold
                 )
@@ -102,7 +105,10 @@ def _decode_tree(
         cut = 0.5 if threshold is None else threshold
         rows, labels = packed_mbr_tree(chances, chunk.index, cut, n_entity)
     else:
-        rows, labels = packed_best_tree(scores, chunk.index)
+        best_tree = packed_best_tree
+        if settings.inference == "torch_struct":
+            from .torch_struct_inference import packed_best_tree as best_tree
+        rows, labels = best_tree(scores, chunk.index)
     kept = (labels < n_entity) & chunk.usable[rows]
     rows, labels = rows[kept], labels[kept]
     if decoder == "cky" and threshold is not None:

@@ -13,6 +13,7 @@ from spacy_treecrf.structure.inside import LOG_ZERO, at_least_float32
 from spacy_treecrf.structure.losses import (
     local_losses,
     normalize_potentials,
+    smoothed_potentials,
     tree_crf_losses,
 )
 from spacy_treecrf.structure.masks import packed_masks
@@ -152,10 +153,10 @@ def _losses(
     )
     if settings.objective == "local":
         return local_losses(scores, allowed, chunk.index)
-    return tree_crf_losses(
-        scores,
-        allowed,
-        chunk.index,
-        settings.structure_smoothing,
-        rejected if settings.smoothing_scope == "rejected" else None,
-    )
+    scope = rejected if settings.smoothing_scope == "rejected" else None
+    masked = smoothed_potentials(scores, allowed, settings.structure_smoothing, scope)
+    if settings.inference == "torch_struct":
+        from .torch_struct_inference import log_partitions
+
+        return log_partitions(scores, chunk.index) - log_partitions(masked, chunk.index)
+    return tree_crf_losses(scores, masked, chunk.index)

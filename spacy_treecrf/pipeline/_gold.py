@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -38,7 +39,8 @@ class GoldReport:
     def __init__(self, name: str, key: str) -> None:
         self.name, self.key = name, key
         self.counts: Counter[str] = Counter()
-        self.spans = 0
+        self.spans = self.docs = self.docs_without_group = 0
+        self.other_keys: set[str] = set()
         self.examples: dict[str, str] = {}
         self.warned: set[str] = set()
 
@@ -52,8 +54,37 @@ class GoldReport:
                 f"{doc[: min(len(doc), 12)].text!r}..."
             )
 
+    def add_groups(self, examples: Sequence[Example]) -> None:
+        """Count examples, and those without a group under the key."""
+        for example in examples:
+            keys = set(example.reference.spans.keys())
+            self.docs += 1
+            self.docs_without_group += self.key not in keys
+            self.other_keys |= keys - {self.key}
+
+    def no_labels(self) -> str:
+        """Message for a corpus in which there is nothing to learn from."""
+        return Errors.T001.format(
+            name=self.name,
+            key=self.key,
+            n_docs=self.docs,
+            keys=sorted(self.other_keys) or "none",
+        )
+
     def warn(self) -> None:
         """Give one warning for each kind that is new, with its count and an example."""
+        if self.docs_without_group and "group" not in self.warned:
+            self.warned.add("group")
+            warnings.warn(
+                Warnings.T105.format(
+                    name=self.name,
+                    count=self.docs_without_group,
+                    total=self.docs,
+                    key=self.key,
+                    keys=sorted(self.other_keys) or "none",
+                ),
+                stacklevel=4,
+            )
         for kind in sorted(set(self.counts) - self.warned):
             self.warned.add(kind)
             warnings.warn(
@@ -99,31 +130,43 @@ def same_tokens(example: Example) -> bool:
     return len(x) == len(y) and [t.text for t in x] == [t.text for t in y]
 
 
+def gold_labels(example: Example, cfg: dict[str, Any]) -> list[list[str]]:
+    """The labels of each gold span of an example together, and of partial annotation.
+
+    example (Example): The example.
+    cfg (dict[str, Any]): Settings of the pipe, for the keys of the groups.
+    RETURNS (list[list[str]]): One or more labels each, in text order.
+    """
+    cells: dict[tuple[int, int], set[str]] = {}
+    groups = example.reference.spans
+    for span in groups.get(cfg["spans_key"], []):
+        cells.setdefault((span.start, span.end), set()).add(span.label_)
+    found = [
+        [span.label_]
+        for key in (cfg["missing_spans_key"], cfg["incorrect_spans_key"])
+        if key is not None
+        for span in groups.get(key, [])
+        if span.label_
+    ]
+    return [*(sorted(cells[cell]) for cell in sorted(cells)), *found]
+
+
 class GoldReader:
     """Reads examples into annotation rows, segment by segment.
 
     name (str): Name of the pipe, for messages.
     labels (LabelSet): The labels and their numbers.
-    spans_key, missing_spans_key, incorrect_spans_key: Keys of the span groups.
-    crossing (str): "reduce" or "error".
+    cfg (dict[str, Any]): Settings of the pipe: keys of the groups, and `crossing`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        labels: LabelSet,
-        spans_key: str,
-        missing_spans_key: str | None,
-        incorrect_spans_key: str | None,
-        crossing: str,
-    ) -> None:
+    def __init__(self, name: str, labels: LabelSet, cfg: dict[str, Any]) -> None:
         self.name = name
         self.numbers = labels.numbers()
         self.parts = labels.parts()
-        self.spans_key = spans_key
-        self.missing_spans_key = missing_spans_key
-        self.incorrect_spans_key = incorrect_spans_key
-        self.crossing = crossing
+        self.spans_key: str = cfg["spans_key"]
+        self.missing_spans_key: str | None = cfg["missing_spans_key"]
+        self.incorrect_spans_key: str | None = cfg["incorrect_spans_key"]
+        self.crossing: str = cfg["crossing"]
 
     def read(
         self, examples: Sequence[Example], cut: DocSegments, report: GoldReport

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,13 +18,15 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.labels import LabelData, LabelSet
 
-from ._spans import LabelledSpan, write_ents, write_span_group
+from ._predictions import Prediction, predictions_by_doc
+from ._segments import DocSegments
+from ._settings import check_score_weights, check_settings
+from ._spans import write_ents, write_span_group
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.loss import LossSettings
 
     from ._gold import GoldReader, GoldReport
-    from ._segments import DocSegments
 
 DEFAULT_MODEL = """
 [model]
@@ -56,8 +58,6 @@ SAMPLE_SIZE = 10
 
 Objective = Literal["treecrf", "local"]
 Decoder = Literal["cky", "mbr"]
-# Spans of a Doc with the probability of each.
-Prediction = tuple[list[LabelledSpan], list[float]]
 
 
 @Language.factory(
@@ -170,7 +170,7 @@ class TreeCRF(TrainablePipe):
         self.name = name
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": [], **known, **settings}
-        self._check_settings()
+        check_settings(name, self.cfg)
         self._report: GoldReport | None = None
         self._warned_of_windows = False
 
@@ -227,35 +227,17 @@ class TreeCRF(TrainablePipe):
 
         docs = list(docs)
         cut = self._cut(docs)
-        predictions: list[Prediction] = [([], []) for _ in docs]
         if not len(cut.segments):
-            return predictions
-        labels = self.label_set
-        names, parts = labels.plain, labels.parts()
-        for found in decode(
+            return [([], []) for _ in docs]
+        found = decode(
             self.model,
             self.model.predict((docs, cut.segments)),
             self._loss_settings(),
-            labels.membership(),
+            self.label_set.membership(),
             self.cfg["decoder"],
             self.cfg["threshold"],
-        ):
-            offset = cut.start[found.segment]
-            columns = (
-                cut.doc[found.segment],
-                found.start + offset,
-                found.end + offset,
-                found.label,
-            )
-            scores = found.scores.tolist()
-            for row, (doc, start, end, label) in enumerate(
-                zip(*(column.tolist() for column in columns), strict=True)
-            ):
-                spans, chances = predictions[doc]
-                for part in parts[label]:
-                    spans.append((start, end, part))
-                    chances.append(scores[row][names.index(part)])
-        return [_in_text_order(*prediction) for prediction in predictions]
+        )
+        return predictions_by_doc(found, cut, self.label_set, len(docs))
 
     def set_annotations(
         self, docs: Iterable[Doc], predictions: list[Prediction]
@@ -306,7 +288,7 @@ class TreeCRF(TrainablePipe):
         return losses
 
     def get_loss(
-        self, examples: Iterable[Example], scores: tuple["DocSegments", Any]
+        self, examples: Iterable[Example], scores: tuple[DocSegments, Any]
     ) -> tuple[float, Any]:
         """Mean negative log-probability of the gold trees of a segment.
 
@@ -318,10 +300,12 @@ class TreeCRF(TrainablePipe):
         """
         from spacy_treecrf.ml.loss import loss_and_gradients
 
+        from ._gold import GoldReport
+
         examples = list(examples)
         cut, potentials = scores
         if self._report is None:
-            self._report = self._new_report()
+            self._report = GoldReport(self.name, self.key)
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
         segment_losses, gradients = loss_and_gradients(
@@ -357,8 +341,7 @@ class TreeCRF(TrainablePipe):
         if labels is not None:
             self._add_labels([[e] if isinstance(e, str) else e for e in labels])
         sample = self._read_gold(get_examples(), collect=labels is None)
-        self._require_labels()
-        self._check_score_weights(nlp)
+        check_score_weights(self.name, self.key, nlp)
         n_labels = len(self.label_set) + (
             1 if self.cfg["objective"] == "local" else self.cfg["latent_labels"]
         )
@@ -370,54 +353,26 @@ class TreeCRF(TrainablePipe):
         self.model.initialize(X=(sample, self._cut(sample, warn=False).segments))
 
     def _read_gold(self, examples: Iterable[Example], collect: bool) -> list[Doc]:
-        """Collect labels, count what is wrong and warn. RETURNS (list[Doc]): A sample."""
-        report = self._new_report()
+        """Collect labels, count what is wrong, warn. RETURNS (list[Doc]): A sample."""
+        from ._gold import GoldReport, gold_labels
+
+        self._report = GoldReport(self.name, self.key)
         sample: list[Doc] = []
-        total = lacking = 0
-        keys: set[str] = set()
         for batch in minibatch(examples, CHECKED_AT_A_TIME):
-            lacking += sum(self.key not in eg.reference.spans for eg in batch)
-            total += len(batch)
-            keys.update(*(eg.reference.spans.keys() for eg in batch))
+            self._report.add_groups(batch)
             if collect:
-                self._add_labels(chain.from_iterable(map(self._combinations, batch)))
+                for example in batch:
+                    self._add_labels(gold_labels(example, self.cfg))
             docs = [example.predicted for example in batch]
             sample += islice(
                 (doc for doc in docs if len(doc)), SAMPLE_SIZE - len(sample)
             )
-            if len(self.labels):
-                self._reader().read(batch, self._cut(docs), report)
-        found = sorted(keys - {self.key}) or "none"
+            if self.labels:
+                self._reader().read(batch, self._cut(docs), self._report)
         if not self.labels:
-            raise ValueError(
-                Errors.T001.format(
-                    name=self.name, key=self.key, n_docs=total, keys=found
-                )
-            )
-        if lacking:
-            warnings.warn(
-                Warnings.T105.format(
-                    name=self.name, count=lacking, total=total, key=self.key, keys=found
-                ),
-                stacklevel=3,
-            )
-        report.warn()
-        self._report = report
+            raise ValueError(self._report.no_labels())
+        self._report.warn()
         return sample
-
-    def _combinations(self, example: Example) -> list[Sequence[str]]:
-        """The labels of each gold span of an example, and of partial annotation."""
-        cells: dict[tuple[int, int], set[str]] = {}
-        for span in example.reference.spans.get(self.key, []):
-            cells.setdefault((span.start, span.end), set()).add(span.label_)
-        partial = [
-            [span.label_]
-            for key in (self.cfg["missing_spans_key"], self.cfg["incorrect_spans_key"])
-            if key is not None
-            for span in example.reference.spans.get(key, [])
-            if span.label_
-        ]
-        return [*(sorted(cells[cell]) for cell in sorted(cells)), *partial]
 
     def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
         labels = self.label_set
@@ -427,9 +382,7 @@ class TreeCRF(TrainablePipe):
             self.vocab.strings.add(label)
         self.cfg["labels"] = labels.as_data()
 
-    def _cut(self, docs: Sequence[Doc], warn: bool = True) -> "DocSegments":
-        from ._segments import DocSegments
-
+    def _cut(self, docs: Sequence[Doc], warn: bool = True) -> DocSegments:
         cut = DocSegments(docs, self.cfg["max_length"])
         if cut.windowed and warn and not self._warned_of_windows:
             self._warned_of_windows = True
@@ -447,13 +400,7 @@ class TreeCRF(TrainablePipe):
     def _reader(self) -> "GoldReader":
         from ._gold import GoldReader
 
-        keys = ("spans_key", "missing_spans_key", "incorrect_spans_key", "crossing")
-        return GoldReader(self.name, self.label_set, **{k: self.cfg[k] for k in keys})
-
-    def _new_report(self) -> "GoldReport":
-        from ._gold import GoldReport
-
-        return GoldReport(self.name, self.key)
+        return GoldReader(self.name, self.label_set, self.cfg)
 
     def _loss_settings(self) -> "LossSettings":
         from spacy_treecrf.ml.loss import LossSettings
@@ -468,67 +415,3 @@ class TreeCRF(TrainablePipe):
             smoothing_scope=self.cfg["smoothing_scope"],
             inference=self.cfg["inference"],
         )
-
-    def _check_settings(self) -> None:
-        c = self.cfg
-        temperature = c["temperature"]
-        for setting, fits, expected in (
-            ("latent_labels", c["latent_labels"] >= 1, "at least 1"),
-            (
-                "objective",
-                c["objective"] in ("treecrf", "local"),
-                "'treecrf' or 'local'",
-            ),
-            (
-                "temperature",
-                temperature == "learned"
-                or (isinstance(temperature, int | float) and temperature > 0),
-                "'learned' or a number above 0",
-            ),
-            ("structure_smoothing", 0 <= c["structure_smoothing"] < 1, "in [0, 1)"),
-            (
-                "smoothing_scope",
-                c["smoothing_scope"] in ("all", "rejected"),
-                "'all' or 'rejected'",
-            ),
-            ("decoder", c["decoder"] in ("cky", "mbr"), "'cky' or 'mbr'"),
-            (
-                "threshold",
-                c["threshold"] is None or 0 <= c["threshold"] <= 1,
-                "null or in [0, 1]",
-            ),
-            ("crossing", c["crossing"] in ("reduce", "error"), "'reduce' or 'error'"),
-            ("max_length", c["max_length"] >= 1, "at least 1"),
-            (
-                "inference",
-                c["inference"] in ("fused", "torch_struct"),
-                "'fused' or 'torch_struct'",
-            ),
-        ):
-            if not fits:
-                raise ValueError(
-                    Errors.T002.format(
-                        setting=setting,
-                        name=self.name,
-                        value=c[setting],
-                        expected=expected,
-                    )
-                )
-        if c["structure_smoothing"] and not c["potential_normalization"]:
-            warnings.warn(Warnings.T106.format(name=self.name), stacklevel=4)
-
-    def _check_score_weights(self, nlp: Language | None) -> None:
-        training = {} if nlp is None else nlp.config.get("training", {})
-        weights = training.get("score_weights") or {}
-        mine = (w for k, w in weights.items() if k.startswith(f"spans_{self.key}_"))
-        if weights and not any(mine):
-            warnings.warn(
-                Warnings.T103.format(name=self.name, key=self.key), stacklevel=3
-            )
-
-
-def _in_text_order(spans: list[LabelledSpan], scores: list[float]) -> Prediction:
-    order = sorted(
-        range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1], spans[i][2])
-    )
-    return [spans[i] for i in order], [scores[i] for i in order]

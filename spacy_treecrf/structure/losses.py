@@ -7,29 +7,41 @@ from .inside import masked_potentials, packed_log_partitions
 from .spans import SpanIndex
 
 
-def tree_crf_losses(
+def smoothed_potentials(
     potentials: Tensor,
     allowed: Tensor,
-    index: SpanIndex,
     epsilon: float = 0.0,
-    rejected: Tensor | None = None,
+    scope: Tensor | None = None,
 ) -> Tensor:
-    """Negative log-probability of the allowed trees of each segment.
+    """Potentials under a mask whose zeros may be smoothed.
 
     potentials (Tensor): Shape: (L, S).
     allowed (Tensor): True = may be in the tree. Shape: (L, S), bool.
+    epsilon (float): What a zero of the mask becomes; 0 is off.
+    scope (Tensor): Where given, only zeros of these spans (the rejected ones) are
+        smoothed, and the others stay zero: Eq. 10's own words. Else all zeros are: the
+        sentence after Eq. 10, and the authors' code. Shape: (S,), bool.
+    RETURNS (Tensor): Shape: (L, S).
+
+    Source: Fu et al. (2021), Eq. 10, both readings.
+    """
+    masked = masked_potentials(potentials, allowed, epsilon)
+    if epsilon and scope is not None:
+        masked = masked_potentials(masked, allowed | scope)
+    return masked
+
+
+def tree_crf_losses(potentials: Tensor, masked: Tensor, index: SpanIndex) -> Tensor:
+    """Negative log-probability of the allowed trees of each segment.
+
+    potentials (Tensor): Shape: (L, S).
+    masked (Tensor): The same under a mask, of `smoothed_potentials`. Shape: (L, S).
     index (SpanIndex): The layout.
-    epsilon (float): Structure smoothing; 0 is off.
-    rejected (Tensor): Where given, only zeros of these spans are smoothed, the others
-        stay zero (Eq. 10's own words); else all zeros are. Shape: (S,), bool.
     RETURNS (Tensor): log Z - masked log Z, in nats, at least 0 up to rounding.
         Shape: (B,).
 
-    Source: Fu et al. (2021), Eq. 6-9, Eq. 10. Gradient: marginals - masked marginals.
+    Source: Fu et al. (2021), Eq. 6-9. Gradient: marginals - masked marginals.
     """
-    masked = masked_potentials(potentials, allowed, epsilon)
-    if epsilon and rejected is not None:
-        masked = masked_potentials(masked, allowed | rejected)
     numerator, denominator = packed_log_partitions(masked, potentials, index)
     return denominator - numerator
 

@@ -1,0 +1,238 @@
+"""Train systems over the same encoder, data order and number of updates; score the test.
+
+Each system is trained once per learning rate with a short budget; the rate with the best
+development F1 is trained again with the full budget, its threshold is chosen on the
+development set, and the test set is scored once.
+
+    python benchmarks/compare_ner.py --corpus corpus/litbank --name litbank_cnn \
+        --encoder cnn --systems treecrf local spancat8 spancat16 \
+        --search-steps 300 --steps 1200 --rates 0.0005 0.001 0.002
+
+Results: benchmarks/results/ner/NAME.SYSTEM.json. `report_ner.py` makes the tables.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import spacy
+import srsly.msgpack
+import torch
+from spacy.scorer import PRFScore
+from spacy.training import Corpus
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+
+ROOT = Path(__file__).parent.parent
+KEY = "nested"
+THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 19)]
+# Spans that spancat's default suggester can reach.
+SHORT = 8
+
+# Settings of each system beside those of the shipped configs.
+SYSTEMS = {
+    "treecrf": ("treecrf", {}),
+    "local": ("treecrf", {"components.treecrf.objective": "local"}),
+    "spancat8": ("spancat", {}),
+    "spancat16": ("spancat", {"components.spancat.suggester.max_size": 16}),
+    "treecrf_paper": (
+        "treecrf",
+        {
+            "components.treecrf.potential_normalization": True,
+            "components.treecrf.structure_smoothing": 0.02,
+        },
+    ),
+    "treecrf_pn": ("treecrf", {"components.treecrf.potential_normalization": True}),
+}
+
+
+def cache_decoders():
+    """Look up msgpack decoders once: srsly scans all entry points for every group read."""
+    decoders = srsly.msgpack.msgpack_decoders.get_all()
+    srsly.msgpack.msgpack_decoders = SimpleNamespace(get_all=lambda: decoders)
+
+
+def make_config(args, pipe, settings, rate, steps):
+    suffix = "" if args.encoder == "cnn" else "_trf"
+    overrides = {
+        "paths.train": str(args.train or args.corpus / "train.spacy"),
+        "paths.dev": str(args.corpus / "dev.spacy"),
+        "training.max_steps": steps,
+        "training.eval_frequency": steps,
+        # The loop's own evaluation chooses nothing here: keep it short.
+        "corpora.dev.limit": 50,
+        "training.optimizer.learn_rate.initial_rate": rate,
+        "training.optimizer.learn_rate.warmup_steps": max(1, steps * 6 // 100),
+        "system.seed": args.seed,
+        **settings,
+    }
+    if args.encoder != "cnn":
+        overrides["components.transformer.model.name"] = args.encoder
+    return load_config(ROOT / "configs" / f"{pipe}{suffix}.cfg", overrides=overrides)
+
+
+def train_system(args, pipe, settings, rate, steps):
+    """Train with spaCy's own loop; returns the last model and its training time."""
+    config = make_config(args, pipe, settings, rate, steps)
+    nlp = init_nlp(config, use_gpu=args.gpu_id)
+    start = time.perf_counter(), time.process_time()
+    nlp, _ = train(nlp, None, use_gpu=args.gpu_id, stdout=sys.stderr)
+    return nlp, time.perf_counter() - start[0], time.process_time() - start[1]
+
+
+def encode(nlp, pipe, path):
+    """Gold spans of a corpus, and its Docs after all pipes before the one that scores."""
+    examples = list(Corpus(path)(nlp))
+    docs = [example.predicted for example in examples]
+    with nlp.select_pipes(disable=[pipe]):
+        docs = list(nlp.pipe(docs, batch_size=128))
+    return [spans_of(example.reference) for example in examples], docs
+
+
+def find_spans(nlp, pipe, docs):
+    """Spans that a pipe predicts for encoded Docs."""
+    component = nlp.get_pipe(pipe)
+    return [spans_of(doc) for doc in component.pipe(docs, batch_size=128)]
+
+
+def spans_of(doc):
+    return {(span.start, span.end, span.label_) for span in doc.spans.get(KEY, [])}
+
+
+def choose_threshold(nlp, pipe, path):
+    """Best development F1 over the thresholds, and with the system's own default."""
+    component = nlp.get_pipe(pipe)
+    settings = [(component.cfg["threshold"], component.cfg.get("decoder"))]
+    is_tree = component.cfg.get("objective") == "treecrf"
+    settings += [(threshold, "mbr" if is_tree else None) for threshold in THRESHOLDS]
+    gold, docs = encode(nlp, pipe, path)
+    scores = []
+    for threshold, decoder in settings:
+        set_threshold(component, threshold, decoder)
+        scores.append((f_score(gold, find_spans(nlp, pipe, docs)), threshold, decoder))
+    best = max(scores, key=lambda score: score[0])
+    set_threshold(component, *best[1:])
+    return best, scores
+
+
+def set_threshold(component, threshold, decoder):
+    component.cfg["threshold"] = threshold
+    if decoder is not None:
+        component.cfg["decoder"] = decoder
+
+
+def f_score(gold, found):
+    score = PRFScore()
+    for one, other in zip(gold, found, strict=True):
+        score.score_set(other, one)
+    return score.fscore
+
+
+def summary(gold, found):
+    """All figures of a test set; `counts` are (right, predicted, gold) a sentence."""
+    parts = {
+        name: PRFScore() for name in ("all", "inner", "outer", "short", "unlabelled")
+    }
+    labels = {}
+    for one, other in zip(gold, found, strict=True):
+        edges = {span[:2] for span in one}
+        inner = {
+            span
+            for span in one | other
+            if any(
+                s <= span[0] and span[1] <= e and (s, e) != span[:2] for s, e in edges
+            )
+        }
+        short = {span for span in one | other if span[1] - span[0] <= SHORT}
+        parts["all"].score_set(other, one)
+        parts["inner"].score_set(other & inner, one & inner)
+        parts["outer"].score_set(other - inner, one - inner)
+        parts["short"].score_set(other & short, one & short)
+        parts["unlabelled"].score_set({span[:2] for span in other}, edges)
+        for label in {span[2] for span in one | other}:
+            labels.setdefault(label, PRFScore()).score_set(
+                {span for span in other if span[2] == label},
+                {span for span in one if span[2] == label},
+            )
+    return {
+        **{name: score.to_dict() for name, score in parts.items()},
+        "per_label": {label: labels[label].to_dict() for label in sorted(labels)},
+        "counts": [
+            [len(one & other), len(other), len(one)]
+            for one, other in zip(gold, found, strict=True)
+        ],
+    }
+
+
+def run(args, system):
+    pipe, settings = SYSTEMS[system]
+    dev, test = args.corpus / "dev.spacy", args.corpus / "test.spacy"
+    search = {}
+    for rate in args.rates if len(args.rates) > 1 else []:
+        nlp, seconds, _ = train_system(args, pipe, settings, rate, args.search_steps)
+        gold, docs = encode(nlp, pipe, dev)
+        search[rate] = f_score(gold, find_spans(nlp, pipe, docs))
+        print(f"{system} {rate} dev F {search[rate]:.4f} {seconds:.0f} s", flush=True)
+    rate = max(search, key=search.get) if search else args.rates[0]
+    nlp, seconds, cpu_seconds = train_system(args, pipe, settings, rate, args.steps)
+    best, scores = choose_threshold(nlp, pipe, dev)
+    gold, docs = encode(nlp, pipe, test)
+    found = find_spans(nlp, pipe, docs)
+    result = {
+        "name": args.name,
+        "system": system,
+        "encoder": "cnn" if args.encoder == "cnn" else Path(args.encoder).parent.name,
+        "learning_rate": rate,
+        "search_steps": args.search_steps,
+        "search_dev_f": search,
+        "steps": args.steps,
+        "seed": args.seed,
+        "settings": settings,
+        "threshold": best[1],
+        "decoder": best[2],
+        "dev_f": best[0],
+        "dev_f_default_threshold": scores[0][0],
+        "train_s": round(seconds, 1),
+        "train_cpu_s": round(cpu_seconds, 1),
+        "torch_threads": torch.get_num_threads(),
+        "versions": {"spacy": spacy.__version__, "torch": torch.__version__},
+        "test": summary(gold, found),
+    }
+    out = ROOT / "benchmarks" / "results" / "ner" / f"{args.name}.{system}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result) + "\n", encoding="utf8")
+    print(
+        f"{system} test F {result['test']['all']['f']:.4f} dev F {best[0]:.4f} "
+        f"threshold {best[1]} {seconds:.0f} s",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--train", type=Path, help="another training file")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--encoder", default="cnn", help="cnn, or a transformer's name")
+    parser.add_argument("--systems", nargs="+", choices=sorted(SYSTEMS), required=True)
+    parser.add_argument("--rates", nargs="+", type=float, required=True)
+    parser.add_argument("--search-steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gpu-id", type=int, default=-1)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(args.threads)
+    cache_decoders()
+    for system in args.systems:
+        run(args, system)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Checks of a pipe's settings, before anything is trained."""
+
+import warnings
+from typing import Any
+
+from spacy.language import Language
+
+from spacy_treecrf.errors import Errors, Warnings
+
+
+def check_settings(name: str, cfg: dict[str, Any]) -> None:
+    """Check the settings of a `treecrf` pipe.
+
+    name (str): Name of the pipe.
+    cfg (dict[str, Any]): Its settings.
+    RAISES (ValueError): If one is out of its range.
+    """
+    for setting, values in {
+        "objective": ("treecrf", "local"),
+        "smoothing_scope": ("all", "rejected"),
+        "decoder": ("cky", "mbr"),
+        "crossing": ("reduce", "error"),
+        "inference": ("fused", "torch_struct"),
+    }.items():
+        _require(name, cfg, setting, cfg[setting] in values, f"one of {values}")
+    for setting in ("latent_labels", "max_length"):
+        _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
+    smoothing, threshold = cfg["structure_smoothing"], cfg["threshold"]
+    _require(name, cfg, "structure_smoothing", 0 <= smoothing < 1, "a number in [0, 1)")
+    fits = threshold is None or 0 <= threshold <= 1
+    _require(name, cfg, "threshold", fits, "null or a number in [0, 1]")
+    learned = cfg["temperature"] == "learned"
+    fits = learned or (
+        not isinstance(cfg["temperature"], str) and cfg["temperature"] > 0
+    )
+    _require(name, cfg, "temperature", fits, "'learned' or a number above 0")
+    if smoothing and not cfg["potential_normalization"]:
+        warnings.warn(Warnings.T106.format(name=name), stacklevel=5)
+
+
+def _require(
+    name: str, cfg: dict[str, Any], setting: str, fits: bool, expected: str
+) -> None:
+    if not fits:
+        raise ValueError(
+            Errors.T002.format(
+                setting=setting, name=name, value=cfg[setting], expected=expected
+            )
+        )
+
+
+def check_score_weights(name: str, key: str, nlp: Language | None) -> None:
+    """Warn if no score of the spans key has a weight: no model would be the best one.
+
+    name (str): Name of the pipe.
+    key (str): Its spans key.
+    nlp (Language): The pipeline, whose config has the weights.
+    """
+    training = {} if nlp is None else nlp.config.get("training", {})
+    weights = training.get("score_weights") or {}
+    mine = (w for score, w in weights.items() if score.startswith(f"spans_{key}_"))
+    if weights and not any(mine):
+        warnings.warn(Warnings.T103.format(name=name, key=key), stacklevel=4)
