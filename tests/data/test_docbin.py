@@ -75,6 +75,14 @@ def test_docbin_merge_joins_runs_of_a_document():
     assert [doc.user_data["id"] for doc in docs] == ["d1", "3", "4", "d2"]
 
 
+def test_docbin_merge_keeps_words_of_known_spacing_apart():
+    spaces = [False, False]
+    records = [Sentence(n, [n, "."], [], "d", spaces, own_tokens=False) for n in "ab"]
+    (doc,) = make_docs(records, VOCAB, "nested", merge_docs=True)
+    assert doc.text == "a. b."
+    assert not doc.has_unknown_spaces
+
+
 def test_docbin_leaves_sentences_and_entities_unset():
     (doc,) = make_docs([Sentence("1", ["a", "b"], [])], VOCAB, "nested")
     assert not doc.has_annotation("SENT_START")
