@@ -13,13 +13,14 @@ Shape letters, here and in docs/notation.md:
 """
 
 from .decode import best_tree, mbr_tree
-from .inside import log_partition, masked_log_partition
+from .inside import log_partition, log_probability, masked_log_partition
 from .marginals import marginals
 from .masks import observed_mask
 
 __all__ = [
     "best_tree",
     "log_partition",
+    "log_probability",
     "marginals",
     "masked_log_partition",
     "mbr_tree",

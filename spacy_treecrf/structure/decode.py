@@ -42,8 +42,8 @@ def best_bracketing(gains: Tensor, index: SpanIndex) -> Tensor:
         else:
             by_end[n - width, ends] = best
     chosen = torch.zeros(n, n_tokens, dtype=torch.bool, device=gains.device)
-    widths = torch.tensor(index.lengths).to(gains.device)
-    offsets = torch.tensor(index.offsets).to(gains.device)
+    widths = torch.tensor(index.lengths, device=gains.device)
+    offsets = torch.tensor(index.offsets, device=gains.device)
     chosen[widths - 1, index.roots() - offsets[widths]] = True
     for width in range(n, 1, -1):
         count, ends = index.counts[width], all_ends[width]

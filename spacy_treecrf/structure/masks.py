@@ -142,7 +142,7 @@ def observed_mask(
             )
     index = SpanIndex.build([length])
     observed = torch.tensor(
-        [(0, *entity) for entity in entities], dtype=torch.int64
+        [(0, *entity) for entity in entities], dtype=torch.int64, device="cpu"
     ).reshape(-1, 4)
     allowed, _ = packed_masks(index, n_entity_labels, n_labels, observed)
     return index.unpack(allowed)[0]
@@ -160,9 +160,10 @@ def largest_compatible(
     Cost: O(length^3): it is the best bracketing with the weights as gains.
     """
     index = SpanIndex.build([length])
-    table = torch.tensor(spans, dtype=torch.int64).reshape(-1, 3)
+    table = torch.tensor(spans, dtype=torch.int64, device="cpu").reshape(-1, 3)
     rows = index.row_of(torch.zeros_like(table[:, 0]), table[:, 0], table[:, 1])
-    gains = torch.zeros(index.n_spans).index_add(0, rows, table[:, 2].float())
-    kept = torch.zeros(index.n_spans, dtype=torch.bool)
+    weights = table[:, 2].float()
+    gains = weights.new_zeros(index.n_spans).index_add(0, rows, weights)
+    kept = torch.zeros_like(gains, dtype=torch.bool)
     kept[best_bracketing(gains, index)] = True
     return kept[rows].tolist()

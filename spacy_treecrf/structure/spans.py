@@ -16,9 +16,11 @@ In a ragged batch the ends are one gather away (`SpanIndex.ends`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 Lengths = Sequence[int] | Tensor
 
@@ -72,13 +74,15 @@ class SpanIndex:
         """Lay out the spans of a batch.
 
         lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
-        device (torch.device): Where the index tensors go.
+        device (torch.device): Where the index tensors go. Default: the host.
         RETURNS (SpanIndex): The layout. All its tensors are computed on the host and
             moved once.
         RAISES (ValueError): If a length is below 1.
         """
         numbers = read_lengths(lengths)
+        # Always named: a user may have set another default device.
         host = torch.device("cpu")
+        device = host if device is None else device
         sizes = torch.tensor(numbers, device=host)
         longest = max(numbers)
         n_tokens = int(sizes.sum())
@@ -163,9 +167,9 @@ class SpanIndex:
 
     def roots(self) -> Tensor:
         """Packed row of each segment's whole span. Shape: (B,)."""
-        sizes = torch.tensor(self.lengths)
+        sizes = torch.tensor(self.lengths, device="cpu")
         first = sizes.cumsum(0) - sizes
-        offsets = torch.tensor(self.offsets)[sizes].to(self.start.device)
+        offsets = torch.tensor(self.offsets, device="cpu")[sizes].to(self.start.device)
         return offsets + self._start_place[first.to(self.start.device)]
 
     def row_of(self, segment: Tensor, start: Tensor, end: Tensor) -> Tensor:
@@ -176,9 +180,9 @@ class SpanIndex:
         RETURNS (Tensor): Shape: (E,).
         """
         device = self.start.device
-        sizes = torch.tensor(self.lengths)
+        sizes = torch.tensor(self.lengths, device="cpu")
         first = (sizes.cumsum(0) - sizes).to(device)
-        offsets = torch.tensor(self.offsets).to(device)
+        offsets = torch.tensor(self.offsets, device=device)
         return offsets[end - start] + self._start_place[first[segment] + start]
 
     def pack(self, dense: Tensor) -> Tensor:
@@ -198,7 +202,7 @@ class SpanIndex:
                 f"expected a chart of shape {(*expected, 'L')}, or larger in the second "
                 f"and third dimension, for these lengths, received {tuple(dense.shape)}"
             )
-        return dense.movedim(-1, 0)[:, self.segment, self.start, self.end]
+        return _Pack.apply(dense, self)
 
     def unpack(self, packed: Tensor, size: int | None = None) -> Tensor:
         """Write packed values into a fence-post chart of zeros; `pack` undoes it.
@@ -208,9 +212,28 @@ class SpanIndex:
         RETURNS (Tensor): Shape: (B, P, P, L).
         """
         size = self.longest + 1 if size is None else size
-        dense = packed.new_zeros(packed.shape[0], self.n_segments, size, size)
-        dense[:, self.segment, self.start, self.end] = packed
-        return dense.movedim(0, -1)
+        dense = packed.new_zeros(self.n_segments * size * size, packed.shape[0])
+        dense.index_copy_(0, self.cells(size), packed.t().contiguous())
+        return dense.view(self.n_segments, size, size, -1)
+
+    def cells(self, size: int) -> Tensor:
+        """Cell of each span in a flattened chart with P = size. Shape: (S,), int64."""
+        return (self.segment * size + self.start) * size + self.end
+
+
+class _Pack(torch.autograd.Function):
+    """`SpanIndex.pack`; its gradient is `unpack`, which no cell needs to be added up in."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, index: SpanIndex) -> Tensor:
+        ctx.index, ctx.size = index, dense.shape[2]
+        flat = dense.reshape(-1, dense.shape[3])
+        return flat.index_select(0, index.cells(ctx.size)).t().contiguous()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.index.unpack(gradient, ctx.size), None
 
 
 def invert(permutation: Tensor) -> Tensor:
