@@ -1,9 +1,14 @@
-"""Fixtures that several layers' tests share."""
+"""Fixtures and settings that several layers' tests share."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A machine may be busy: an example that takes long is no failure.
+settings.register_profile("no_deadline", deadline=None)
+settings.load_profile("no_deadline")
 
 
 @pytest.fixture(scope="session")
