@@ -4,11 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-# A machine may be busy: an example that takes long is no failure.
-settings.register_profile("no_deadline", deadline=None)
-settings.load_profile("no_deadline")
+try:
+    from hypothesis import settings
+except ImportError:
+    # Tests marked `gpu` also run where there is no more than torch and pytest.
+    pass
+else:
+    # A machine may be busy: an example that takes long is no failure.
+    settings.register_profile("no_deadline", deadline=None)
+    settings.load_profile("no_deadline")
 
 
 @pytest.fixture(scope="session")
