@@ -211,7 +211,7 @@ def k_best(lattice: Lattice, k: int) -> KBest:
 
 def _largest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Places and values of the k largest along the last axis, falling."""
-    places = np.argpartition(-values, k - 1, axis=-1)[..., :k]
+    places = np.argpartition(values, -k, axis=-1)[..., -k:]
     chosen = np.take_along_axis(values, places, axis=-1)
     order = np.argsort(-chosen, axis=-1, kind="stable")
     return (
