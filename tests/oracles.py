@@ -30,6 +30,21 @@ def labelled_trees(length, n_labels):
     )
 
 
+@functools.cache
+def tree_cells(length, n_labels):
+    """`labelled_trees` as a table. Shape: (number of trees, 2n - 1, 3), int64."""
+    return torch.tensor(labelled_trees(length, n_labels))
+
+
+def with_entity_set(cells, entities, n_entity_labels):
+    """The trees whose `entity_set` is the given one. (number of trees, 2n - 1, 3)."""
+    codes = (cells[..., 0] * 100 + cells[..., 1]) * 100 + cells[..., 2]
+    wanted = torch.tensor([(s * 100 + e) * 100 + k for s, e, k in entities])
+    hits = torch.isin(codes, wanted)
+    exact = (hits == (cells[..., 2] < n_entity_labels)).all(1)
+    return cells[exact & (hits.sum(1) == len(set(entities)))]
+
+
 def crosses(a, b):
     """Whether two half-open spans cross."""
     return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]
@@ -41,8 +56,11 @@ def entity_set(tree, n_entity_labels):
 
 
 def tree_scores(potentials, trees):
-    """Score of each tree in float64. potentials: (P, P, L) -> (number of trees,)."""
-    cells = torch.tensor(trees)
+    """Score of each tree in float64. potentials: (P, P, L) -> (number of trees,).
+
+    Trees are those of `labelled_trees`, or their table of `tree_cells`, which is faster.
+    """
+    cells = torch.as_tensor(trees)
     doubles = potentials.double()
     return doubles[cells[..., 0], cells[..., 1], cells[..., 2]].sum(-1)
 
@@ -56,7 +74,7 @@ def tree_marginals(potentials, trees):
     """p(span, label in tree) by counting. (P, P, L) -> (P, P, L), float64."""
     chances = tree_scores(potentials, trees).softmax(0)
     result = torch.zeros(potentials.shape, dtype=torch.float64)
-    cells = torch.tensor(trees)
+    cells = torch.as_tensor(trees)
     for node in range(cells.shape[1]):
         start, end, label = cells[:, node].T
         result.index_put_((start, end, label), chances, accumulate=True)

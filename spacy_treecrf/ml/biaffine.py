@@ -211,11 +211,11 @@ def bucket_cells(
     device = index.start.device
     if len(numbers) == index.n_segments:
         rows = torch.arange(index.n_spans, device=device)
-        group = torch.empty(index.n_segments, dtype=torch.int64)
-        group[torch.from_numpy(numbers)] = torch.arange(len(numbers))
+        group = torch.empty(index.n_segments, dtype=torch.int64, device="cpu")
+        group[torch.from_numpy(numbers)] = torch.arange(len(numbers), device="cpu")
     else:
-        group = torch.full((index.n_segments,), -1, dtype=torch.int64)
-        group[torch.from_numpy(numbers)] = torch.arange(len(numbers))
+        group = torch.full((index.n_segments,), -1, dtype=torch.int64, device="cpu")
+        group[torch.from_numpy(numbers)] = torch.arange(len(numbers), device="cpu")
         rows = (group.to(device)[index.segment] >= 0).nonzero()[:, 0]
     place = group.to(device)[index.segment[rows]]
     cells = (place * longest + index.start[rows]) * (n_labels * longest)

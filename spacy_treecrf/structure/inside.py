@@ -236,9 +236,8 @@ def masked_log_partition(
     Deviates: labels are summed before splits.
     """
     index = SpanIndex.build(lengths, potentials.device)
-    packed = masked_potentials(
-        index.pack(at_least_float32(potentials)), index.pack(allowed), epsilon
-    )
+    packed = index.pack(at_least_float32(potentials))
+    packed = masked_potentials(packed, pack_mask(allowed, packed, index), epsilon)
     result = packed_log_partition(packed, index)
     check_possible(result)
     return result
@@ -258,10 +257,24 @@ def log_probability(
     """
     index = SpanIndex.build(lengths, potentials.device)
     packed = index.pack(at_least_float32(potentials))
-    masked = masked_potentials(packed, index.pack(allowed), epsilon)
+    masked = masked_potentials(packed, pack_mask(allowed, packed, index), epsilon)
     numerator, denominator = packed_log_partitions(masked, packed, index)
     check_possible(numerator)
     return numerator - denominator
+
+
+def pack_mask(allowed: Tensor, potentials: Tensor, index: SpanIndex) -> Tensor:
+    """Pack a mask that goes with packed potentials. (B, P, P, L) -> (L, S), bool.
+
+    RAISES (ValueError): If the mask is not boolean or its shape does not fit.
+    """
+    n_labels = potentials.shape[0]
+    if allowed.dtype != torch.bool or allowed.shape[-1] != n_labels:
+        raise ValueError(
+            f"expected a mask of torch.bool for {n_labels} labels, received "
+            f"{allowed.dtype} of shape {tuple(allowed.shape)}"
+        )
+    return index.pack(allowed)
 
 
 def check_possible(masked: Tensor) -> None:

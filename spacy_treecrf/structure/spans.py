@@ -196,11 +196,13 @@ class SpanIndex:
         if (
             dense.dim() != 4
             or dense.shape[0] != expected[0]
-            or min(dense.shape[1:3]) < expected[1]
+            or dense.shape[1] < expected[1]
+            or dense.shape[1] != dense.shape[2]
         ):
             raise ValueError(
-                f"expected a chart of shape {(*expected, 'L')}, or larger in the second "
-                f"and third dimension, for these lengths, received {tuple(dense.shape)}"
+                f"expected a chart of shape {(*expected, 'L')}, or equally larger in the "
+                "second and third dimension, for these lengths, received "
+                f"{tuple(dense.shape)}"
             )
         return _Pack.apply(dense, self)
 
