@@ -139,6 +139,14 @@ def test_debug_data_of_one_file(paths):
     assert "Overlap" not in result.output
 
 
+def test_debug_data_counts_spans_over_the_ngram_limit(tmp_path):
+    doc = make_doc(" ".join("abcdefghi"), [(0, 8, "A"), (0, 9, "A")])
+    DocBin(docs=[doc]).to_disk(tmp_path / "train.spacy")
+    result = run(tmp_path / "train.spacy")
+    (row,) = (r for name, r in rows(result.output).items() if "n-gram" in name)
+    assert row == ["1 (50.0%)"]
+
+
 def test_debug_data_of_a_folder(paths):
     result = run(paths[0].parent)
     assert rows(result.output)["Docs"] == ["7"]
