@@ -23,6 +23,7 @@ from spacy_treecrf.data.alignment import (
 )
 from spacy_treecrf.data.bracketed import read_bracketed
 from spacy_treecrf.data.brat import read_brat
+from spacy_treecrf.data.conllu import read_conllu
 from spacy_treecrf.data.docbin import make_docs, write_docbin
 from spacy_treecrf.data.genia import read_genia
 from spacy_treecrf.data.iob_layers import read_iob_layers
@@ -52,6 +53,7 @@ class Format(str, Enum):
     brat = "brat"
     bracketed = "bracketed"
     sgml = "sgml"
+    conllu = "conllu"
 
 
 # Endings of the files that are read from a folder.
@@ -62,6 +64,7 @@ SUFFIXES = {
     Format.brat: (".ann",),
     Format.bracketed: (".txt",),
     Format.sgml: (".sgml", ".sgm", ".sgml.gz"),
+    Format.conllu: (".conllu", ".conllu.gz"),
 }
 
 Read = Callable[[Path, Problems], Iterator[Sentence]]
@@ -206,6 +209,7 @@ def make_reader(
         ),
         Format.bracketed: read_bracketed_sentences,
         Format.sgml: partial(read_sgml, tokenize=tokenize, mode=mode),
+        Format.conllu: read_conllu,
     }
     return readers[format]
 

@@ -52,6 +52,7 @@ def counts(output):
         ("genia", "three_line.data", [2, 0, 1], "IL - 2 gene", []),
         ("iob-layers", "layers.tsv", [2, 1], "Bank of China", []),
         ("iob-layers", "numbered.tsv", [2, 0], "Bank of China", []),
+        ("conllu", "nested.conllu", [5, 0], "The bank of Norway", []),
         ("brat", "brat", [4], "Bank of China", []),
         ("brat", "brat/news.ann", [3, 1], "Bank of China", ["--tokenized"]),
         ("brat", "brat/news.txt", [3, 1], "Bank of China", ["--tokenized"]),
@@ -211,7 +212,7 @@ def test_convert_warns_of_no_spans(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "format", ["jsonl", "genia", "iob-layers", "brat", "bracketed"]
+    "format", ["jsonl", "genia", "iob-layers", "brat", "bracketed", "conllu"]
 )
 @pytest.mark.parametrize(
     ("make", "message"),
