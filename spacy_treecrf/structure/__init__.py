@@ -14,15 +14,20 @@ Shape letters, here and in docs/notation.md:
 
 from .decode import best_tree, mbr_tree
 from .inside import log_partition, log_probability, masked_log_partition
+from .kbest import k_best_trees
 from .marginals import marginals
 from .masks import observed_mask
+from .sampling import entropy, sample
 
 __all__ = [
     "best_tree",
+    "entropy",
+    "k_best_trees",
     "log_partition",
     "log_probability",
     "marginals",
     "masked_log_partition",
     "mbr_tree",
     "observed_mask",
+    "sample",
 ]

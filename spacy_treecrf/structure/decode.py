@@ -3,6 +3,8 @@
 Ties are broken towards the smallest left part of a split and the lowest label number.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -14,23 +16,20 @@ from .spans import Lengths, SpanIndex
 Node = tuple[int, int, int]
 
 
-def best_bracketing(gains: Tensor, index: SpanIndex) -> Tensor:
-    """Bracketing with the largest sum of gains, for every segment of a batch (CKY).
+def viterbi_chart(gains: Tensor, index: SpanIndex) -> tuple[Tensor, Tensor]:
+    """Largest sum of gains of any bracketing of each span.
 
     gains (Tensor): What each span adds if it is in the tree. Shape: (S,).
     index (SpanIndex): The layout.
-    RETURNS (Tensor): Packed rows of the nodes, 2n - 1 a segment, by increasing width.
-        Shape: (N,), int64.
+    RETURNS (tuple[Tensor, Tensor]): By start and by end, as in `Chart`. Shape: (n, T) each.
 
-    Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width, up and down. Back
-    pointers are found for the spans of the tree alone, by looking at their splits again.
+    Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width.
     """
     n, n_tokens = index.longest, index.n_tokens
     by_start = gains.new_empty(n, n_tokens)
     by_end = gains.new_empty(n, n_tokens)
-    all_ends = [index.ends(width) for width in range(n + 1)]
     for width in range(1, n + 1):
-        count, ends = index.counts[width], all_ends[width]
+        count, ends = index.counts[width], index.ends(width)
         best = gains[index.rows(width)]
         if width > 1:
             right = by_end[n - width + 1 :]
@@ -41,22 +40,62 @@ def best_bracketing(gains: Tensor, index: SpanIndex) -> Tensor:
             by_end[n - width, n_tokens - count :] = best
         else:
             by_end[n - width, ends] = best
-    chosen = torch.zeros(n, n_tokens, dtype=torch.bool, device=gains.device)
-    widths = torch.tensor(index.lengths, device=gains.device)
-    offsets = torch.tensor(index.offsets, device=gains.device)
-    chosen[widths - 1, index.roots() - offsets[widths]] = True
+    return by_start, by_end
+
+
+def trace(
+    by_start: Tensor,
+    by_end: Tensor,
+    index: SpanIndex,
+    choose: Callable[[Tensor], Tensor],
+    copies: int = 1,
+) -> tuple[Tensor, Tensor]:
+    """Walk from the whole segments down to the tokens, choosing a split of each span.
+
+    by_start, by_end (Tensor): Values of the spans, as in `Chart`. Shape: (n, T) each.
+    index (SpanIndex): The layout.
+    choose (Callable): Gets the values of all splits of some spans, (splits, A), and
+        returns the row of the split chosen for each, (A,).
+    copies (int): Trees of each segment.
+    RETURNS (tuple[Tensor, Tensor]): Number of the copy and packed row of each node,
+        2n - 1 for each copy of a segment, by increasing width. Shape: (N,) each, int64.
+
+    Cost: back pointers are not stored; only the spans of the trees look at their splits.
+    """
+    n, n_tokens = index.longest, index.n_tokens
+    device = by_start.device
+    chosen = torch.zeros(n, copies, n_tokens, dtype=torch.bool, device=device)
+    widths = torch.tensor(index.lengths, device=device)
+    offsets = torch.tensor(index.offsets, device=device)
+    chosen[widths - 1, :, index.roots() - offsets[widths]] = True
     for width in range(n, 1, -1):
-        count, ends = index.counts[width], all_ends[width]
-        places = chosen[width - 1, :count].nonzero()[:, 0]
+        count, ends = index.counts[width], index.ends(width)
+        copy, places = chosen[width - 1, :, :count].nonzero(as_tuple=True)
         if not len(places):
             continue
         columns = places + (n_tokens - count) if ends is None else ends[places]
         splits = by_start[: width - 1, places] + by_end[n - width + 1 :, columns]
-        left = splits.argmax(0) + 1
-        chosen[left - 1, places] = True
-        chosen[width - left - 1, index.right_places(places, left)] = True
-    row, place = chosen.nonzero(as_tuple=True)
-    return offsets[row + 1] + place
+        left = choose(splits) + 1
+        chosen[left - 1, copy, places] = True
+        chosen[width - left - 1, copy, index.right_places(places, left)] = True
+    row, copy, place = chosen.nonzero(as_tuple=True)
+    return copy, offsets[row + 1] + place
+
+
+def first_largest(splits: Tensor) -> Tensor:
+    """Row of the largest value of each column, the first one of several."""
+    return splits.argmax(0)
+
+
+def best_bracketing(gains: Tensor, index: SpanIndex) -> Tensor:
+    """Bracketing with the largest sum of gains, for every segment of a batch (CKY).
+
+    gains (Tensor): What each span adds if it is in the tree. Shape: (S,).
+    index (SpanIndex): The layout.
+    RETURNS (Tensor): Packed rows of the nodes, 2n - 1 a segment, by increasing width.
+        Shape: (N,), int64.
+    """
+    return trace(*viterbi_chart(gains, index), index, first_largest)[1]
 
 
 def packed_best_tree(potentials: Tensor, index: SpanIndex) -> tuple[Tensor, Tensor]:
