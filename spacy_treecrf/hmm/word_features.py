@@ -117,8 +117,7 @@ def is_acronym(text: str) -> bool:
 class WordFeatures:
     """A feature function and the names of its values.
 
-    names (Sequence[str]): One name a value, "other" among them: the special outcomes
-        `+begin+` and `+end+` carry it.
+    names (Sequence[str]): One name a value.
     function (Callable[[str, bool], int]): Token and "is it the first of its sentence"
         to a position in `names`.
     """
