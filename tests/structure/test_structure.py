@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from spacy_treecrf.structure import (
     best_tree,
     log_partition,
+    log_probability,
     marginals,
     masked_log_partition,
     mbr_tree,
@@ -19,18 +20,19 @@ RAGGED = [4, 1, 6, 3, 6, 2]
 ENTITIES = [[(1, 3, 0)], [(0, 1, 1)], [(0, 6, 1), (2, 5, 0)], [], [(4, 5, 0)], []]
 
 
-def masked(potentials, lengths, epsilon=0.0):
-    """`masked_log_partition` of the segments whose first tokens are those above."""
+def masked(potentials, lengths, epsilon=0.0, function=masked_log_partition):
+    """Sum over the trees whose one entity, if any, is the first token."""
     size = potentials.shape[1]
     allowed = torch.zeros(potentials.shape, dtype=torch.bool, device=potentials.device)
     allowed[..., -1] = True
     allowed[:, 0, min(size - 1, 1), 0] = True
-    return masked_log_partition(potentials, allowed, lengths, epsilon)
+    return function(potentials, allowed, lengths, epsilon)
 
 
 FUNCTIONS = {
     "log_partition": log_partition,
     "masked_log_partition": masked,
+    "log_probability": lambda p, lengths: masked(p, lengths, 0.0, log_probability),
     "smoothed_log_partition": lambda p, lengths: masked(p, lengths, 0.01),
     "marginals": marginals,
     "best_tree": best_tree,
