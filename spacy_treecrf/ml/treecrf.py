@@ -1,5 +1,6 @@
 """The model of the `treecrf` pipe: encoder, span scorer, one learned temperature."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
@@ -18,6 +19,19 @@ from .types import Segments, SpanPotentials
 MAX_CELLS = 1 << 24
 
 TreeCRFInput = tuple[list[Doc], Segments]
+
+
+def use_one_thread() -> None:
+    """Let torch compute in the calling thread alone."""
+    torch.set_num_threads(1)
+
+
+# `nlp.pipe(n_process=2)` forks on Linux. A child inherits the state of OpenMP's thread
+# pool but not its threads, so that the first parallel operation of torch waits for ever
+# if one ran in the parent before. One thread a process needs no pool, and is what
+# several processes on one machine want anyway.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=use_one_thread)
 
 
 def build_treecrf(
@@ -53,17 +67,14 @@ def init(
 ) -> None:
     """Infer the widths from sample Docs and their segments; the temperature is 1."""
     tok2vec, scorer = model.get_ref("tok2vec"), model.get_ref("span_scorer")
-    if X is None:
-        tok2vec.initialize()
+    docs, segments = (None, None) if X is None else X
+    tok2vec.initialize(X=docs)
+    if tok2vec.has_dim("nO"):
+        scorer.set_dim("nI", tok2vec.get_dim("nO"))
+    if docs is None or segments is None or scorer.has_dim("nI"):
         scorer.initialize()
     else:
-        docs, segments = X
-        tok2vec.initialize(X=docs)
-        if tok2vec.has_dim("nO"):
-            scorer.set_dim("nI", tok2vec.get_dim("nO"))
-            scorer.initialize()
-        else:
-            scorer.initialize(X=(concatenate(tok2vec.predict(docs), model), segments))
+        scorer.initialize(X=(concatenate(tok2vec.predict(docs), model), segments))
     if not model.has_param("log_temperature"):
         model.set_param("log_temperature", model.ops.alloc1f(1))
 

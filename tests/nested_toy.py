@@ -1,0 +1,105 @@
+"""A few sentences with nested entities, and pipelines that learn them in seconds."""
+
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+TOK2VEC = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "pretrained_vectors": None,
+    "width": 32,
+    "depth": 2,
+    "embed_size": 300,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "subword_features": True,
+}
+LISTENER = {
+    "@architectures": "spacy.Tok2VecListener.v1",
+    "width": 32,
+    "upstream": "*",
+}
+SPAN_SCORER = {
+    "@architectures": "spacy-treecrf.BiaffineSpanScorer.v1",
+    "hidden_width": 64,
+    "dropout": 0.0,
+}
+# Nested, nested with the same label, two labels on one token, whole sentence, none.
+SENTENCES = [
+    ("The Bank of China said so .", [(1, 4, "ORG"), (3, 4, "GPE")]),
+    ("University of Rome Press wins", [(0, 4, "ORG"), (0, 3, "ORG"), (2, 3, "GPE")]),
+    ("p21ras binds DNA", [(0, 1, "DNA"), (0, 1, "protein")]),
+    ("Bank of Rome", [(0, 3, "ORG"), (2, 3, "GPE")]),
+    ("It rained in Oslo", [(3, 4, "GPE")]),
+    ("nothing here to see", []),
+    ("Mayor of Oslo Ann Lee left", [(0, 5, "PER"), (2, 3, "GPE")]),
+    ("p21ras gene of Rome", [(0, 1, "DNA"), (0, 1, "protein"), (3, 4, "GPE")]),
+]
+LABELS = {"ORG", "GPE", "DNA", "protein", "PER"}
+
+
+def make_doc(vocab, words, spans=None, key="nested", **kwargs):
+    """A Doc, with a group of spans under the key unless `spans` is None."""
+    words = words.split(" ") if isinstance(words, str) else words
+    doc = Doc(vocab, words=words, **kwargs)
+    if spans is not None:
+        doc.spans[key] = [Span(doc, s, e, label=label) for s, e, label in spans]
+    return doc
+
+
+def make_example(vocab, words, spans=None, key="nested", **kwargs):
+    """An Example whose predicted Doc has the words and nothing else."""
+    reference = make_doc(vocab, words, spans, key, **kwargs)
+    return Example(Doc(vocab, words=[token.text for token in reference]), reference)
+
+
+def toy_examples(nlp, key="nested", sentences=SENTENCES):
+    return [make_example(nlp.vocab, *sentence, key=key) for sentence in sentences]
+
+
+def add_treecrf(nlp, tok2vec=TOK2VEC, span_scorer=None, name="treecrf", **config):
+    """Add a small `treecrf` pipe."""
+    model = {
+        "@architectures": "spacy-treecrf.TreeCRF.v1",
+        "tok2vec": tok2vec,
+        "span_scorer": {**SPAN_SCORER, **(span_scorer or {})},
+    }
+    return nlp.add_pipe("treecrf", name=name, config={"model": model, **config})
+
+
+def untrained(**config):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    add_treecrf(nlp, **config)
+    return nlp
+
+
+def initialized(examples=None, **config):
+    """A blank pipeline with random weights and the labels of the examples."""
+    nlp = untrained(**config)
+    examples = toy_examples(nlp) if examples is None else examples
+    nlp.initialize(lambda: examples)
+    return nlp
+
+
+def train(nlp, examples, steps=60, learn_rate=0.005):
+    """Overfit; RETURNS (list[float]): The loss of each step."""
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = learn_rate
+    curve = []
+    for _ in range(steps):
+        losses = {}
+        nlp.update(examples, sgd=optimizer, losses=losses)
+        curve.append(sum(losses.values()))
+    return curve
+
+
+def run(nlp, words, **kwargs):
+    """Predict over given words."""
+    words = words.split(" ") if isinstance(words, str) else words
+    return nlp(Doc(nlp.vocab, words=words, **kwargs))
+
+
+def found(doc, key="nested"):
+    return [(span.start, span.end, span.label_) for span in doc.spans[key]]
