@@ -13,6 +13,7 @@ Shape letters, here and in docs/notation.md:
 """
 
 from .decode import best_tree, mbr_tree
+from .entity_sets import k_best_entity_sets
 from .inside import log_partition, log_probability, masked_log_partition
 from .kbest import k_best_trees
 from .marginals import marginals
@@ -22,6 +23,7 @@ from .sampling import entropy, sample
 __all__ = [
     "best_tree",
     "entropy",
+    "k_best_entity_sets",
     "k_best_trees",
     "log_partition",
     "log_probability",

@@ -22,36 +22,43 @@ from .spans import SpanIndex
 ANY_LABEL = -1
 
 
-def crossing_counts(index: SpanIndex, spans: Tensor) -> Tensor:
-    """For each span of a batch, how many of the given spans it crosses.
+def crossing_spans(
+    index: SpanIndex, spans: Tensor, copy: Tensor | None = None, copies: int = 1
+) -> Tensor:
+    """Which spans of a batch cross one of the given spans.
 
     index (SpanIndex): The layout.
     spans (Tensor): Columns segment, start, end, ... Shape: (E, 3 or more), int64.
-    RETURNS (Tensor): Shape: (S,), int64.
+    copy (Tensor): Which of several sets each span is of. Shape: (E,). Default: all one.
+    copies (int): Number of sets, K.
+    RETURNS (Tensor): True where a span crosses one of its set's. Shape: (S, K), bool.
 
-    Cost: O(E + B P^2): the crossers of one span are two rectangles of the chart, summed
-    by differences.
+    Cost: O(E + S K), one Python step a width. A span is crossed from the right if the
+    furthest end of those that start inside it lies beyond it, and so from the left.
     """
-    size = index.longest + 2
-    corners = torch.zeros(
-        index.n_segments * size * size, dtype=torch.int64, device=index.start.device
-    )
+    device = index.start.device
+    copy = torch.zeros_like(spans[:, 0]) if copy is None else copy
     segment, start, end = spans[:, 0], spans[:, 1], spans[:, 2]
-    base = segment * (size * size)
-    zero = torch.zeros_like(start)
-    beyond = torch.full_like(start, size - 1)
-    # Starts strictly inside and ends after; starts before and ends strictly inside.
-    for top, bottom, left, right in (
-        (start + 1, end, end + 1, beyond),
-        (zero, start, start + 1, end),
-    ):
-        some = ((bottom > top) & (right > left)).long()
-        corners.index_add_(0, base + top * size + left, some)
-        corners.index_add_(0, base + top * size + right, -some)
-        corners.index_add_(0, base + bottom * size + left, -some)
-        corners.index_add_(0, base + bottom * size + right, some)
-    chart = corners.view(index.n_segments, size, size).cumsum(1).cumsum(2)
-    return chart[index.segment, index.start, index.end]
+    shape = (index.n_tokens * copies,)
+    # By token and set: furthest end of a span that starts here; earliest start of one
+    # whose last token is here.
+    reach = torch.zeros(shape, dtype=torch.int64, device=device)
+    origin = torch.full(shape, index.longest, dtype=torch.int64, device=device)
+    first = index.tokens(segment, start) * copies + copy
+    last = index.tokens(segment, end - 1) * copies + copy
+    reach = reach.scatter_reduce(0, first, end, "amax").view(-1, copies)
+    origin = origin.scatter_reduce(0, last, start, "amin").view(-1, copies)
+    crossed = torch.zeros(index.n_spans, copies, dtype=torch.bool, device=device)
+    furthest, earliest = torch.zeros_like(reach), torch.full_like(origin, index.longest)
+    for width in range(2, index.longest + 1):
+        rows, count = index.rows(width), index.counts[width]
+        furthest = torch.maximum(furthest[:count], reach[index.later(width, width - 1)])
+        earliest = torch.minimum(
+            earliest[:count], origin[index.later(width, width - 2)]
+        )
+        starts = index.start[rows, None]
+        crossed[rows] = (furthest > starts + width) | (earliest < starts)
+    return crossed
 
 
 def spans_inside(index: SpanIndex, regions: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,7 +116,7 @@ def packed_masks(
         every = incorrect[:, 3] == ANY_LABEL
         allowed[:n_entity_labels, rows[every]] = False
         allowed[incorrect[~every, 3], rows[~every]] = False
-    rejected = crossing_counts(index, observed) > 0
+    rejected = crossing_spans(index, observed)[:, 0]
     allowed &= ~rejected
     return allowed, rejected
 

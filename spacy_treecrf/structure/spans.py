@@ -156,6 +156,18 @@ class SpanIndex:
             return None
         return self._end_place[self._token[: self.counts[width]] + (width - 1)]
 
+    def later(self, width: int, steps: int) -> Tensor:
+        """Number of the token some steps after the start of each span of a width.
+
+        RETURNS (Tensor): In start order. Shape: (counts[width],), int64.
+        """
+        return self._token[: self.counts[width]] + steps
+
+    def tokens(self, segment: Tensor, position: Tensor) -> Tensor:
+        """Number in the batch of given tokens of segments. Shape: (E,), int64."""
+        sizes = torch.tensor(self.lengths)
+        return (sizes.cumsum(0) - sizes).to(segment.device)[segment] + position
+
     def right_places(self, places: Tensor, left: Tensor) -> Tensor:
         """Place in start order of the right parts of splits.
 
