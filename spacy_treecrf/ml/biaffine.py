@@ -243,6 +243,11 @@ def _build(
             "expected depth of at least 1 and dropout in [0, 1), received "
             f"depth={depth}, dropout={dropout}"
         )
+    if hidden_width is not None and hidden_width < 1:
+        raise ValueError(
+            "expected hidden_width of at least 1, or null for the encoder's width, "
+            f"received {hidden_width}"
+        )
     settings: dict[str, Any] = {
         "hidden_width": hidden_width,
         "depth": depth,

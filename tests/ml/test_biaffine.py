@@ -1,0 +1,326 @@
+"""Span scorers: Eq. 2 for every span, and widths that come late and travel along."""
+
+import pickle
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import few
+
+from spacy_treecrf.ml.biaffine import (
+    BUCKET_RATIO,
+    build_biaffine_span_scorer,
+    build_bilinear_span_scorer,
+    length_buckets,
+)
+from spacy_treecrf.structure.spans import SpanIndex
+
+from .test_types import segments_of
+
+BUILDERS = {
+    "biaffine": build_biaffine_span_scorer,
+    "bilinear": build_bilinear_span_scorer,
+}
+every_builder = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
+# Several buckets, in no order.
+LENGTHS = [3, 9, 1, 4, 9, 8, 1]
+
+
+def sample(lengths=LENGTHS, nI=6, seed=0, dtype="float32"):
+    """Token vectors, segments and the layout."""
+    rng = np.random.default_rng(seed)
+    segments = segments_of(lengths)
+    X = rng.normal(size=(int(segments.lengths.sum()), nI)).astype(dtype)
+    return X, segments, SpanIndex.build(lengths)
+
+
+def scorer(build=build_biaffine_span_scorer, nI=6, nO=3, seed=0, **settings):
+    """An initialised scorer with random parameters: those that start at 0 too."""
+    model = build(**{"dropout": 0.0, "nO": nO, **settings})
+    X, segments, _ = sample(nI=nI)
+    model.initialize(X=(X, segments))
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module_of(model).parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+    return model
+
+
+def module_of(model):
+    return model.shims[0]._model
+
+
+def potentials_by_definition(model, X, segments, index):
+    """Fu et al. (2021), Eq. 2, span by span."""
+    module = module_of(model).eval()
+    with torch.no_grad():
+        vectors = torch.from_numpy(X).float()
+        starts, ends = module.views[0](vectors), module.views[-1](vectors)
+        first = torch.from_numpy(segments.first)[index.segment]
+        start, end = starts[first + index.start], ends[first + index.end - 1]
+        potentials = torch.einsum("sd,lde,se->ls", start, module.bilinear, end)
+        if module.bias is not None:
+            potentials += torch.einsum("sd,ld->ls", start, module.start)
+            potentials += torch.einsum("sd,ld->ls", end, module.end)
+            potentials += module.bias[:, None]
+    return potentials.numpy()
+
+
+@every_builder
+@pytest.mark.parametrize("separate_views", [True, False])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_biaffine_potentials_are_those_of_equation_2(build, separate_views, depth):
+    model = scorer(build, separate_views=separate_views, depth=depth)
+    X, segments, index = sample()
+    expected = potentials_by_definition(model, X, segments, index)
+    result = model.predict((X, segments, index))
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@few
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=6))
+def test_biaffine_potentials_are_in_the_packed_order_whatever_the_buckets(lengths):
+    model = scorer()
+    X, segments, index = sample(lengths)
+    expected = potentials_by_definition(model, X, segments, index)
+    result = model.predict((X, segments, index))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_biaffine_segments_may_be_cut_out_of_a_longer_text():
+    model = scorer()
+    X, segments, _ = sample()
+    chosen = segments.select(np.array([4, 0, 2]))
+    index = SpanIndex.build(chosen.lengths.tolist())
+    expected = potentials_by_definition(model, X, chosen, index)
+    result = model.predict((X, chosen, index))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_biaffine_score_of_a_segment_does_not_depend_on_its_batch():
+    model = scorer()
+    X, segments, index = sample()
+    together = index.unpack(torch.from_numpy(model.predict((X, segments, index))))
+    for number, length in enumerate(LENGTHS):
+        own = segments.select(np.array([number]))
+        layout = SpanIndex.build([length])
+        alone = layout.unpack(torch.from_numpy(model.predict((X, own, layout))))[0]
+        part = together[number, : length + 1, : length + 1]
+        torch.testing.assert_close(part, alone, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, [5] * 4, [100, 80, 79, 1]])
+def test_biaffine_buckets_hold_each_segment_once_and_waste_little(lengths):
+    buckets = length_buckets(np.array(lengths))
+    order = np.concatenate([numbers for numbers, _ in buckets])
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    for numbers, longest in buckets:
+        own = [lengths[number] for number in numbers]
+        assert max(own) == longest <= min(own) * BUCKET_RATIO
+
+
+@every_builder
+@pytest.mark.parametrize("separate_views", [True, False])
+@pytest.mark.parametrize("activation", ["gelu", "tanh", "identity"])
+def test_biaffine_gradients_equal_finite_differences(build, separate_views, activation):
+    model = scorer(build, nI=3, separate_views=separate_views, activation=activation)
+    module = module_of(model).double()
+    X, segments, index = sample([3, 1, 4], nI=3, dtype="float64")
+    vectors = torch.from_numpy(X).requires_grad_()
+    parameters = list(module.parameters())
+
+    def forward(*tensors):
+        return module(tensors[0], segments, index)
+
+    assert torch.autograd.gradcheck(forward, (vectors, *parameters))
+
+
+@every_builder
+def test_biaffine_backprop_is_the_gradient_of_the_input(build):
+    model = scorer(build)
+    X, segments, index = sample()
+    Y, backprop = model.begin_update((X, segments, index))
+    dY = np.random.default_rng(1).normal(size=Y.shape).astype("float32")
+    vectors = torch.from_numpy(X.copy()).requires_grad_()
+    output = module_of(model)(vectors, segments, index)
+    output.backward(torch.from_numpy(dY))
+    np.testing.assert_allclose(Y, output.detach(), rtol=1e-6)
+    dX = backprop(dY)
+    assert dX.shape == X.shape
+    np.testing.assert_allclose(dX, vectors.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_biaffine_leaves_its_input_alone():
+    model = scorer()
+    X, segments, index = sample()
+    before = X.copy()
+    Y, backprop = model.begin_update((X, segments, index))
+    backprop(np.ones_like(Y))
+    np.testing.assert_array_equal(X, before)
+
+
+def test_biaffine_takes_half_precision_and_computes_in_float32():
+    model = scorer()
+    X, segments, index = sample(dtype="float16")
+    Y, backprop = model.begin_update((X, segments, index))
+    expected = model.predict((X.astype("float32"), segments, index))
+    assert Y.dtype == np.float32
+    np.testing.assert_allclose(Y, expected, rtol=1e-6)
+    assert backprop(np.ones_like(Y)).dtype == np.float16
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("settings", "widths"),
+    [
+        ({}, [(6, 6), (6, 3)]),
+        ({"hidden_width": 8}, [(6, 8), (8, 4)]),
+        ({"hidden_width": 8, "depth": 1}, [(6, 4)]),
+        ({"hidden_width": 8, "depth": 3}, [(6, 8), (8, 8), (8, 4)]),
+        ({"hidden_width": 1}, [(6, 1), (1, 1)]),
+    ],
+)
+def test_biaffine_last_layer_has_half_the_hidden_width(settings, widths):
+    module = module_of(scorer(**settings))
+    layers = [layer for layer in module.views[0] if hasattr(layer, "in_features")]
+    assert [(layer.in_features, layer.out_features) for layer in layers] == widths
+    assert module.bilinear.shape == (3, widths[-1][1], widths[-1][1])
+
+
+def test_biaffine_shared_view_has_one_matrix_for_both_ends():
+    module = module_of(scorer(separate_views=False))
+    assert len(module.views) == 1
+    assert module.start is module.end
+
+
+def test_biaffine_separate_views_have_parameters_of_their_own():
+    module = module_of(scorer())
+    assert len(module.views) == 2
+    assert module.start is not module.end
+
+
+def test_biaffine_starts_with_trees_about_equally_probable():
+    model = build_biaffine_span_scorer(nO=3)
+    X, segments, index = sample()
+    model.initialize(X=(X, segments))
+    scores = model.predict((X, segments, index))
+    assert 0 < np.abs(scores).max() < 0.3
+
+
+def test_biaffine_dropout_acts_in_training_alone():
+    model = scorer(dropout=0.5)
+    inputs = sample()
+    first, second = (model.begin_update(inputs)[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(model.predict(inputs), model.predict(inputs))
+    expected = potentials_by_definition(model, *inputs)
+    np.testing.assert_allclose(model.predict(inputs), expected, rtol=1e-4, atol=1e-4)
+
+
+@every_builder
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"activation": "swish"}, "expected activation to be one of .*'swish'"),
+        ({"depth": 0}, "depth of at least 1 .* received depth=0"),
+        ({"dropout": 1.0}, r"dropout in \[0, 1\), received .*dropout=1.0"),
+        ({"dropout": -0.1}, r"dropout in \[0, 1\), received .*dropout=-0.1"),
+        ({"hidden_width": 0}, "hidden_width of at least 1.*received .*0"),
+        ({"hidden_width": -4}, "hidden_width of at least 1.*received .*-4"),
+    ],
+)
+def test_biaffine_refuses_settings_out_of_range(build, settings, message):
+    with pytest.raises(ValueError, match=message):
+        build(**settings)
+
+
+# Widths that come late, and storage.
+
+
+def test_biaffine_widths_may_be_set_after_building():
+    model = build_biaffine_span_scorer()
+    X, segments, index = sample(nI=7)
+    model.set_dim("nO", 4)
+    model.initialize(X=(X, segments))
+    assert model.get_dim("nI") == 7
+    assert model.predict((X, segments, index)).shape == (4, index.n_spans)
+
+
+def test_biaffine_initialising_again_keeps_the_weights():
+    model = scorer()
+    X, segments, index = sample()
+    before = model.predict((X, segments, index))
+    model.initialize(X=(X, segments))
+    np.testing.assert_array_equal(model.predict((X, segments, index)), before)
+
+
+@every_builder
+@pytest.mark.parametrize("separate_views", [True, False])
+def test_biaffine_bytes_load_into_a_model_without_widths(build, separate_views):
+    model = scorer(build, separate_views=separate_views)
+    fresh = build(dropout=0.0, separate_views=separate_views)
+    fresh.from_bytes(model.to_bytes())
+    inputs = sample()
+    assert (fresh.get_dim("nI"), fresh.get_dim("nO")) == (6, 3)
+    np.testing.assert_array_equal(fresh.predict(inputs), model.predict(inputs))
+
+
+def test_biaffine_loaded_model_trains_on():
+    model = build_biaffine_span_scorer(dropout=0.0).from_bytes(scorer().to_bytes())
+    inputs = sample()
+    Y, backprop = model.begin_update(inputs)
+    assert np.abs(backprop(np.ones_like(Y))).sum() > 0
+
+
+def test_biaffine_files_load_into_a_model_without_widths(tmp_path):
+    model = scorer()
+    model.to_disk(tmp_path / "model")
+    fresh = build_biaffine_span_scorer(dropout=0.0).from_disk(tmp_path / "model")
+    inputs = sample()
+    np.testing.assert_array_equal(fresh.predict(inputs), model.predict(inputs))
+
+
+@every_builder
+def test_biaffine_survives_pickling(build):
+    model = scorer(build)
+    loaded = pickle.loads(pickle.dumps(model))
+    inputs = sample()
+    np.testing.assert_array_equal(loaded.predict(inputs), model.predict(inputs))
+
+
+def test_biaffine_copies_are_independent():
+    model = scorer()
+    inputs = sample()
+    copied, before = model.copy(), model.predict(inputs)
+    with torch.no_grad():
+        module_of(copied).bilinear.zero_()
+    np.testing.assert_array_equal(model.predict(inputs), before)
+    assert not np.array_equal(copied.predict(inputs), before)
+
+
+@every_builder
+def test_biaffine_state_holds_tensors_and_widths_only(build):
+    model = scorer(build)
+    state = model.shims[0]._serialize_model(module_of(model))
+    saved = torch.load(BytesIO(state), weights_only=True)
+    assert {key: saved[key] for key in ("nI", "nO")} == {"nI": 6, "nO": 3}
+    assert all(type(tensor) is torch.Tensor for tensor in saved["state"].values())
+
+
+def test_biaffine_without_weights_is_not_saved():
+    with pytest.raises(ValueError, match="expected an initialised span scorer"):
+        build_biaffine_span_scorer(nO=2).to_bytes()
+
+
+@pytest.mark.parametrize(("n_labels", "length"), [(300, 40), (2000, 60)])
+def test_biaffine_takes_many_labels(n_labels, length):
+    model = scorer(nO=n_labels, hidden_width=4)
+    inputs = sample([length])
+    scores = model.predict(inputs)
+    assert scores.shape == (n_labels, length * (length + 1) // 2)
