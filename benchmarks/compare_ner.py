@@ -89,6 +89,10 @@ def encode(nlp, pipe, path):
     """Gold spans of a corpus, and its Docs after all pipes before the one that scores."""
     examples = list(Corpus(path)(nlp))
     docs = [example.predicted for example in examples]
+    for example in examples:
+        # Scores compare token offsets.
+        if len(example.predicted) != len(example.reference):
+            raise ValueError(f"{path} was not converted with its own tokens")
     with nlp.select_pipes(disable=[pipe]):
         docs = list(nlp.pipe(docs, batch_size=128))
     return [spans_of(example.reference) for example in examples], docs
