@@ -1,0 +1,259 @@
+"""Entities and their probabilities, against enumeration of trees and of span sets."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import bracketings, crosses, tree_cells, tree_marginals, tree_scores
+from strategies import few, seeds
+
+from spacy_treecrf.ml.decoding import decode
+from spacy_treecrf.structure.losses import normalize_potentials
+
+from .chunks import block, chunk_of, part_of, settings_of, temperature_model
+
+PLAIN = np.eye(2, dtype="float32")
+LENGTHS = [4, 1, 3]
+lengths_drawn = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+
+
+def run(
+    chunks, decoder="cky", threshold=None, membership=PLAIN, model=None, **settings
+):
+    """Entities as a dict from (segment, start, end, label) to scores."""
+    found = decode(
+        temperature_model() if model is None else model,
+        chunks,
+        settings_of(**settings),
+        membership,
+        decoder,
+        threshold,
+    )
+    return {
+        (int(b), int(s), int(e), int(k)): chances
+        for part in found
+        for b, s, e, k, chances in zip(*part, strict=True)
+    }
+
+
+def dense(chunk, values=None):
+    return chunk.index.unpack(torch.as_tensor(chunk.data if values is None else values))
+
+
+def enumerated_marginals(chunk, number):
+    length = chunk.index.lengths[number]
+    cells = tree_cells(length, len(chunk.data))
+    return tree_marginals(dense(chunk)[number], cells)
+
+
+@few
+@given(lengths_drawn, seeds)
+def test_decoding_cky_finds_the_entities_of_the_best_tree(lengths, seed):
+    chunk = chunk_of(lengths, seed=seed)
+    expected = set()
+    for number, length in enumerate(lengths):
+        cells = tree_cells(length, 3)
+        best = cells[tree_scores(dense(chunk)[number], cells).argmax()]
+        expected |= {(number, *node) for node in best.tolist() if node[2] < 2}
+    assert run([chunk]).keys() == expected
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from(["cky", "mbr"]))
+def test_decoding_scores_are_the_marginals_of_each_label(lengths, seed, decoder):
+    chunk = chunk_of(lengths, seed=seed)
+    for (b, start, end, _), scores in run([chunk], decoder, 0.1).items():
+        expected = enumerated_marginals(chunk, b)[start, end, :2]
+        np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from([0.0, 0.3, 0.6, 1.0]))
+def test_decoding_cky_drops_nodes_up_to_the_threshold(lengths, seed, threshold):
+    chunk = chunk_of(lengths, seed=seed)
+    every = run([chunk])
+    expected = {
+        (b, start, end, label)
+        for b, start, end, label in every
+        if enumerated_marginals(chunk, b)[start, end, label] > threshold
+    }
+    assert run([chunk], threshold=threshold).keys() == expected
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from([None, 0.1, 0.3]))
+def test_decoding_mbr_has_the_largest_sum_above_the_threshold(lengths, seed, threshold):
+    chunk = chunk_of(lengths, seed=seed)
+    found = run([chunk], "mbr", threshold)
+    cut = 0.5 if threshold is None else threshold
+    for number, length in enumerate(lengths):
+        chances = enumerated_marginals(chunk, number)[..., :2].amax(-1)
+        gains = (chances - cut).clamp(min=0.0)
+        best = max(
+            sum(gains[span].item() for span in spans)
+            for spans in bracketings(0, length)
+        )
+        own = [gains[node[1:3]].item() for node in found if node[0] == number]
+        assert sum(own) == pytest.approx(best, abs=1e-9)
+        assert all(gain > 0 for gain in own)
+
+
+def test_decoding_mbr_cuts_at_one_half_by_default():
+    chunk = chunk_of(LENGTHS, scale=3.0)
+    assert run([chunk], "mbr").keys() == run([chunk], "mbr", 0.5).keys()
+
+
+def test_decoding_composite_labels_count_for_each_label_they_hold():
+    # Entity labels A, B and the composite A + B; one latent label.
+    chunk = chunk_of(LENGTHS, n_labels=4, seed=3)
+    membership = np.array([[1, 0, 1], [0, 1, 1]], dtype="float32")
+    found = run([chunk], membership=membership, n_entity_labels=3)
+    assert found
+    for (b, start, end, _), scores in found.items():
+        chances = enumerated_marginals(chunk, b)[start, end]
+        expected = [chances[0] + chances[2], chances[1] + chances[2]]
+        np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["treecrf", "local"])
+def test_decoding_scores_are_float32_probabilities(objective):
+    chunk = chunk_of(LENGTHS, scale=30.0, dtype="float32")
+    (found,) = decode(
+        temperature_model(),
+        [chunk],
+        settings_of(objective=objective),
+        PLAIN,
+        "cky",
+        None,
+    )
+    assert found.scores.dtype == np.float32
+    assert found.scores.shape == (len(found.label), 2)
+    assert (found.scores >= 0).all()
+    assert (found.scores <= 1).all()
+
+
+@pytest.mark.parametrize("decoder", ["cky", "mbr"])
+def test_decoding_of_chunks_numbers_segments_as_in_the_batch(decoder):
+    chunk = chunk_of(LENGTHS, seed=2)
+    whole = run([chunk], decoder, 0.2)
+    parts = (part_of(chunk, numbers) for numbers in ([2, 1], [0]))
+    found = run(parts, decoder, 0.2)
+    assert {node[0] for node in whole} == {0, 1, 2}
+    assert found.keys() == whole.keys()
+    for node, scores in found.items():
+        np.testing.assert_allclose(scores, whole[node], atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["treecrf", "local"])
+@pytest.mark.parametrize("decoder", ["cky", "mbr"])
+@pytest.mark.parametrize("latent", [1, 2])
+def test_decoding_finds_no_entity_that_borders_on_white_space(
+    objective, decoder, latent
+):
+    chunk = block(chunk_of([4], n_labels=2 + latent), 1)
+    # Without the bar, every node would be an entity.
+    chunk.data[:2] += 50.0
+    found = run(
+        [chunk], decoder, 0.01 if decoder == "mbr" else None, objective=objective
+    )
+    spans = {node[1:3] for node in found}
+    assert (0, 4) in spans
+    assert all(1 not in (start, end - 1) for start, end in spans)
+
+
+@pytest.mark.parametrize("decoder", ["cky", "mbr"])
+def test_decoding_by_torch_struct_is_the_same(decoder):
+    pytest.importorskip("torch_struct")
+    chunk = block(chunk_of(LENGTHS, seed=4), 2)
+    ours = run([chunk], decoder)
+    theirs = run([chunk], decoder, inference="torch_struct")
+    assert theirs.keys() == ours.keys()
+    for node, scores in theirs.items():
+        np.testing.assert_allclose(scores, ours[node], atol=1e-6)
+
+
+def test_decoding_normalises_as_in_training():
+    chunk = chunk_of(LENGTHS, scale=9.0)
+    normalised = chunk_of(LENGTHS)
+    normalised.data = normalize_potentials(
+        torch.tensor(chunk.data), chunk.index, None, 0.4
+    ).numpy()
+    found = run([chunk], model=temperature_model(0.4), potential_normalization=True)
+    expected = run([normalised])
+    assert found.keys() == expected.keys()
+    for node, scores in found.items():
+        np.testing.assert_allclose(scores, expected[node], atol=1e-6)
+
+
+def test_decoding_leaves_the_potentials_alone():
+    chunk = chunk_of(LENGTHS)
+    before = chunk.data.copy()
+    run([chunk], "mbr", potential_normalization=True)
+    np.testing.assert_array_equal(chunk.data, before)
+
+
+def test_decoding_of_nothing_is_nothing():
+    assert run([]) == {}
+
+
+# The local objective.
+
+
+@few
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=2), seeds)
+def test_decoding_local_is_the_best_set_that_does_not_cross(lengths, seed):
+    chunk = chunk_of(lengths, seed=seed)
+    found = run([chunk], objective="local")
+    log_chances = dense(chunk, torch.tensor(chunk.data).log_softmax(0))
+    for number, length in enumerate(lengths):
+        spans = [(s, e) for s in range(length) for e in range(s + 1, length + 1)]
+        own = log_chances[number]
+        subsets = itertools.chain.from_iterable(
+            itertools.combinations(spans, size) for size in range(len(spans) + 1)
+        )
+        # Log-probability of a labelling in which just these spans are entities.
+        best = max(
+            sum(own[s][:2].max() if s in kept else own[s][2] for s in spans).item()
+            for kept in subsets
+            if not any(crosses(a, b) for a, b in itertools.combinations(kept, 2))
+        )
+        mine = {node[1:3]: node[3] for node in found if node[0] == number}
+        total = sum(own[s][mine.get(s, 2)] for s in spans).item()
+        assert total == pytest.approx(best)
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from([None, 0.05, 0.4]))
+def test_decoding_local_entities_do_not_cross(lengths, seed, threshold):
+    found = run([chunk_of(lengths, seed=seed)], threshold=threshold, objective="local")
+    for a, b in itertools.combinations(found, 2):
+        assert a[0] != b[0] or not crosses(a[1:3], b[1:3])
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from([0.05, 0.3, 0.7]))
+def test_decoding_local_threshold_maximises_what_exceeds_it(lengths, seed, threshold):
+    chunk = chunk_of(lengths, seed=seed)
+    found = run([chunk], threshold=threshold, objective="local")
+    chances = dense(chunk, torch.tensor(chunk.data).softmax(0))[..., :2].amax(-1)
+    for number, length in enumerate(lengths):
+        gains = (chances[number] - threshold).clamp(min=0.0)
+        best = max(
+            sum(gains[span].item() for span in spans)
+            for spans in bracketings(0, length)
+        )
+        own = [gains[node[1:3]].item() for node in found if node[0] == number]
+        assert sum(own) == pytest.approx(best)
+        assert all(gain > 0 for gain in own)
+
+
+def test_decoding_local_scores_are_the_softmax():
+    chunk = chunk_of(LENGTHS)
+    chances = dense(chunk, torch.tensor(chunk.data).softmax(0))
+    found = run([chunk], objective="local")
+    assert found
+    for (b, start, end, _), scores in found.items():
+        np.testing.assert_allclose(scores, chances[b, start, end, :2], atol=1e-6)
