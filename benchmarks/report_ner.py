@@ -98,9 +98,9 @@ def main():
     lines = [
         "# Nested NER over the same encoder",
         "",
-        "Written by `python benchmarks/report_ner.py --out benchmarks/results/ner/README.md`"
-        " from the JSON files beside it; the command of each file is in `project.yml`"
-        " (workflows `compare-*`).",
+        "Written by `python benchmarks/report_ner.py --out "
+        "benchmarks/results/ner/README.md` from the JSON files beside it; the command of "
+        "each file is in `project.yml` (workflows `compare-*`).",
     ]
     for name, systems in read_results(args.folder).items():
         one = next(iter(systems.values()))
