@@ -108,13 +108,23 @@ def main() -> None:
     parser.add_argument("--halvings", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lists", type=Path, help="JSON of named word lists")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        help="Names of the rows to run, e.g. 'word lists'; the others stay as they are",
+    )
     args = parser.parse_args()
     docs = load(args.corpus, args.lang)
-    rows = []
+    path = RESULTS / f"{args.name}.json"
+    rows = json.loads(path.read_text())["rows"] if args.only else []
 
     def add(section: str, name: str, data: Docs, config: dict[str, Any]) -> None:
+        if args.only and name not in args.only:
+            return
         result = run(args.lang, data, config)
-        rows.append({"section": section, "name": name, **result})
+        row = {"section": section, "name": name, **result}
+        key = ("section", "name", "train_words")
+        rows[:] = [old for old in rows if any(old[k] != row[k] for k in key)] + [row]
         print(
             section,
             name,
@@ -127,17 +137,21 @@ def main() -> None:
     add("modality", "mixed case", docs, {})
     options = dict(OPTIONS)
     if args.lists:
-        options["word lists"] = {"lists": json.loads(args.lists.read_text())}
+        lists = {"lists": json.loads(args.lists.read_text())}
+        options["word lists"] = lists
+        options["word lists, merged unknown words"] = {**lists, "unknown": "merged"}
     for name, config in options.items():
         add("option", name, docs, config)
     for data in halved(docs, args.halvings, args.seed):
         add("size", "random sentences", data, {})
-    upper = convert(docs, upper_case_doc)
-    add("modality", "upper case", upper, {})
-    add("option", "upper case, five features", upper, FIVE)
-    add("modality", "SNOR", convert(docs, lambda doc: snor_doc(doc, args.lang)[0]), {})
+    if not args.only or {"upper case", "upper case, five features"} & set(args.only):
+        upper = convert(docs, upper_case_doc)
+        add("modality", "upper case", upper, {})
+        add("option", "upper case, five features", upper, FIVE)
+    if not args.only or "SNOR" in args.only:
+        spoken = convert(docs, lambda doc: snor_doc(doc, args.lang)[0])
+        add("modality", "SNOR", spoken, {})
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{args.name}.json"
     path.write_text(
         json.dumps({"corpus": args.name, "lang": args.lang, "rows": rows}, indent=1)
         + "\n"
