@@ -133,6 +133,23 @@ class Errors:
         "[T084] SNOR needs the package num2words to read numbers: install it with "
         "`pip install spacy-treecrf[snor]`."
     )
+    T110 = (
+        "[T110] {path} is missing. Fetch the original files with `python -m spacy "
+        "project assets --extra` in the folder of project.yml, or set the environment "
+        "variable {variable} to a folder with a local copy, NAME/SPLIT.jsonl.gz."
+    )
+    T111 = (
+        "[T111] {path} is missing, in the local copy that {variable} names. Put it there, "
+        "or unset the variable to read the original files in {assets}."
+    )
+    T112 = (
+        "[T112] {path}: {reason}. Delete it and fetch it again with `python -m spacy "
+        "project assets --extra`."
+    )
+    T113 = (
+        "[T113] No corpus '{name}'. Known: {known}. For any other one see `python -m spacy "
+        "treecrf convert --help`."
+    )
 
 
 class Warnings:

@@ -4,6 +4,7 @@ import typer
 from spacy.cli._util import app as spacy_app
 
 from .convert import convert_cli
+from .corpus import corpus_cli
 from .debug_data import debug_data_cli
 
 app = typer.Typer(
@@ -13,6 +14,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("convert")(convert_cli)
+app.command("corpus")(corpus_cli)
 # Unknown options are overrides of the config.
 app.command("debug-data", context_settings={"ignore_unknown_options": True})(
     debug_data_cli

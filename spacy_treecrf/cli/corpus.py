@@ -1,0 +1,67 @@
+"""`python -m spacy treecrf corpus`: a public corpus as train, dev and test files."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option, echo
+from wasabi import msg
+
+from spacy_treecrf.data.modality import Modality
+from spacy_treecrf.data.public_corpora import CORPORA, find_source
+from spacy_treecrf.data.records import ConversionError
+from spacy_treecrf.errors import Errors
+
+from .convert import Format, Job, convert, make_language, make_reader
+
+
+def corpus_cli(
+    name: Annotated[
+        str, Argument(metavar="NAME", help=f"One of {', '.join(sorted(CORPORA))}")
+    ],
+    output: Annotated[
+        Path,
+        Argument(metavar="OUT", help="Folder for train, dev and test .spacy files"),
+    ],
+    assets: Annotated[Path, Option(help="Folder of the fetched original files")] = Path(
+        "assets"
+    ),
+    limit: Annotated[
+        int | None,
+        Option(min=1, help="Take only the first N training sentences, but all others"),
+    ] = None,
+    spans_key: Annotated[str, Option(help="Key of the span group to write")] = "nested",
+) -> None:
+    """Make the training files of a public corpus.
+
+    Reads the local copy that the environment variable SPACY_TREECRF_CORPORA names, or
+    else the original files, which `python -m spacy project assets --extra` fetches.
+    """
+    try:
+        if name not in CORPORA:
+            raise ConversionError(
+                Errors.T113.format(name=name, known=", ".join(sorted(CORPORA)))
+            )
+        corpus = CORPORA[name]
+        source = find_source(corpus, assets)
+        msg.info(f"Source: {source.description}")
+        nlp = make_language(corpus.lang)
+        read = make_reader(Format(source.format), nlp)
+        for split, paths in source.splits.items():
+            job = Job(
+                nlp=nlp,
+                read=read,
+                spans_key=spans_key,
+                merge_docs=False,
+                keep_ids=False,
+                keep_spaces=False,
+                modality=Modality.mixed,
+                limit=limit if split == "train" else None,
+                # These corpora come with tokens, to which their spans are aligned.
+                max_misaligned=0.0,
+            )
+            msg.divider(split)
+            convert(paths, output / f"{split}.spacy", job)
+    except ConversionError as error:
+        msg.fail("Stopped")
+        echo(str(error))
+        raise Exit(1) from error
