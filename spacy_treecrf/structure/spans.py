@@ -165,7 +165,7 @@ class SpanIndex:
 
     def tokens(self, segment: Tensor, position: Tensor) -> Tensor:
         """Number in the batch of given tokens of segments. Shape: (E,), int64."""
-        sizes = torch.tensor(self.lengths)
+        sizes = torch.tensor(self.lengths, device="cpu")
         return (sizes.cumsum(0) - sizes).to(segment.device)[segment] + position
 
     def right_places(self, places: Tensor, left: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from strategies import entity_sets, few
 from spacy_treecrf.structure import masked_log_partition, observed_mask
 from spacy_treecrf.structure.masks import (
     ANY_LABEL,
-    crossing_counts,
+    crossing_spans,
     largest_compatible,
     packed_masks,
     spans_inside,
@@ -212,22 +212,40 @@ def test_masks_of_a_batch_keep_segments_apart():
 
 
 @few
-@given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=3))
-def test_masks_crossing_counts_equal_their_definition(data, lengths):
+@given(
+    st.data(),
+    st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    st.integers(1, 3),
+)
+def test_masks_crossing_spans_are_those_that_cross_one_of_their_set(
+    data, lengths, copies
+):
     every = [(b, *span) for b, length in enumerate(lengths) for span in spans(length)]
-    given_spans = data.draw(st.lists(st.sampled_from(every), max_size=6))
+    rows = data.draw(st.lists(st.sampled_from(every), max_size=8))
+    copy = data.draw(
+        st.lists(st.integers(0, copies - 1), min_size=len(rows), max_size=len(rows))
+    )
     index = SpanIndex.build(lengths)
-    table = torch.tensor(given_spans, dtype=torch.int64).reshape(-1, 3)
-    expected = [
-        sum(b == other[0] and crosses((start, end), other[1:]) for other in given_spans)
-        for b, start, end in zip(
-            index.segment.tolist(),
-            index.start.tolist(),
-            index.end.tolist(),
-            strict=True,
-        )
+    table = torch.tensor(rows, dtype=torch.int64).reshape(-1, 3)
+    result = crossing_spans(index, table, torch.tensor(copy, dtype=torch.int64), copies)
+    columns = (index.segment.tolist(), index.start.tolist(), index.end.tolist())
+    assert result.tolist() == [
+        [
+            any(
+                own == number and b == other[0] and crosses((start, end), other[1:])
+                for other, own in zip(rows, copy, strict=True)
+            )
+            for number in range(copies)
+        ]
+        for b, start, end in zip(*columns, strict=True)
     ]
-    assert crossing_counts(index, table).tolist() == expected
+
+
+def test_masks_crossing_spans_are_of_one_set_by_default():
+    index = SpanIndex.build([4, 3])
+    table = torch.tensor([(0, 1, 3, 0), (1, 0, 2, 0)])
+    of_one = crossing_spans(index, table, torch.zeros(2, dtype=torch.int64), 1)
+    assert torch.equal(crossing_spans(index, table), of_one)
 
 
 def test_masks_spans_inside_lists_pairs_of_span_and_region():

@@ -190,6 +190,31 @@ def test_spans_refuses_lengths_that_have_no_tree(lengths, message):
         read_lengths(lengths)
 
 
+def token_numbers(lengths):
+    """(segment, position) of the tokens of a batch, in order."""
+    return [(b, position) for b, n in enumerate(lengths) for position in range(n)]
+
+
+@few
+@given(ragged)
+def test_spans_tokens_are_numbered_through_the_batch(lengths):
+    segment, position = torch.tensor(token_numbers(lengths)).T
+    numbers = SpanIndex.build(lengths).tokens(segment, position)
+    assert numbers.tolist() == list(range(sum(lengths)))
+
+
+@few
+@given(ragged)
+def test_spans_later_finds_the_token_some_steps_after_a_start(lengths):
+    index, numbers = SpanIndex.build(lengths), token_numbers(lengths)
+    for width in range(1, index.longest + 1):
+        rows = index.rows(width)
+        spans = list(zip(index.segment[rows], index.start[rows], strict=True))
+        for steps in range(width):
+            found = [numbers[token] for token in index.later(width, steps).tolist()]
+            assert found == [(int(b), int(start) + steps) for b, start in spans]
+
+
 def test_spans_invert_undoes_a_permutation():
     order = torch.tensor([2, 0, 3, 1])
     assert torch.equal(order[invert(order)], torch.arange(4))
