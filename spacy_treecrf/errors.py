@@ -150,6 +150,22 @@ class Errors:
         "[T113] No corpus '{name}'. Known: {known}. For any other one see `python -m spacy "
         "treecrf convert --help`."
     )
+    T114 = (
+        "[T114] Can't load the pipeline {model}: {reason} Give the folder that `spacy "
+        "train` wrote, e.g. training/model-best, or the name of an installed package."
+    )
+    T115 = (
+        "[T115] No pipe of this pipeline writes spans under '{key}'. Keys that are there: "
+        "{keys}. Set --spans-key."
+    )
+    T116 = (
+        "[T116] {path} holds no scores: {reason}. Make it with `python -m spacy evaluate "
+        "MODEL DATA --output {path}`."
+    )
+    T117 = (
+        "[T117] {path} has no scores of spans under '{key}'. Scores that are there: "
+        "{keys}. Set --spans-key."
+    )
 
 
 class Warnings:

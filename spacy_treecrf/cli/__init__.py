@@ -6,6 +6,8 @@ from spacy.cli._util import app as spacy_app
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .debug_data import debug_data_cli
+from .report import report_cli
+from .visualize import visualize_cli
 
 app = typer.Typer(
     name="treecrf",
@@ -15,6 +17,8 @@ app = typer.Typer(
 )
 app.command("convert")(convert_cli)
 app.command("corpus")(corpus_cli)
+app.command("report")(report_cli)
+app.command("visualize")(visualize_cli)
 # Unknown options are overrides of the config.
 app.command("debug-data", context_settings={"ignore_unknown_options": True})(
     debug_data_cli
