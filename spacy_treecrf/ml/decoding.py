@@ -1,6 +1,6 @@
 """From potentials to entities with exact probabilities."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,11 +8,14 @@ import torch
 from thinc.api import Model, xp2torch
 
 from spacy_treecrf.structure.decode import (
+    Node,
     best_bracketing,
     packed_best_tree,
     packed_mbr_tree,
 )
+from spacy_treecrf.structure.entity_sets import packed_entity_sets
 from spacy_treecrf.structure.marginals import packed_marginals
+from spacy_treecrf.structure.sampling import packed_entropy
 
 from .loss import LossSettings, distribution_potentials, log_temperature_of
 from .types import SpanPotentials
@@ -30,6 +33,20 @@ class Entities(NamedTuple):
     end: np.ndarray
     label: np.ndarray
     scores: np.ndarray
+
+
+class Candidates(NamedTuple):
+    """What else the segments of a chunk might hold; arrays on the host.
+
+    numbers (np.ndarray): The segments, as numbered in the batch. Shape: (B,).
+    sets (list | None): Per segment (log-probability, entities as (start, end, label
+        number)), best first.
+    entropy (np.ndarray | None): Entropy of the trees, in nats. Shape: (B,), float64.
+    """
+
+    numbers: np.ndarray
+    sets: list[list[tuple[float, list[Node]]]] | None
+    entropy: np.ndarray | None
 
 
 def decode(
@@ -51,45 +68,89 @@ def decode(
     threshold (float | None): See Fu et al. (2021), section 3.4, and docs/api/treecrf.md.
     RETURNS (list[Entities]): One item a chunk, with segments numbered as in the batch.
     """
+    with torch.inference_mode():
+        return [
+            _decode_chunk(scores, chunk, settings, membership, decoder, threshold)
+            for chunk, scores in _distributions(model, potentials, settings)
+        ]
+
+
+def decode_with_candidates(
+    model: Model[Any, Any],
+    potentials: Iterable[SpanPotentials],
+    settings: LossSettings,
+    membership: np.ndarray,
+    decoder: str,
+    threshold: float | None,
+    n_best: int,
+    entropy: bool,
+) -> list[tuple[Entities, Candidates]]:
+    """Find the entities of each segment, and what else they might be.
+
+    The first arguments are those of `decode`.
+    n_best (int): Candidate entity sets of each segment; 1 for none.
+    entropy (bool): Whether to compute the entropy of each segment's trees.
+    RETURNS (list[tuple[Entities, Candidates]]): One item a chunk.
+    """
     found = []
     with torch.inference_mode():
-        for chunk in potentials:
-            scores = distribution_potentials(
-                xp2torch(chunk.data),
-                chunk,
-                settings,
-                log_temperature_of(model, settings),
+        for chunk, scores in _distributions(model, potentials, settings):
+            entities = _decode_chunk(
+                scores, chunk, settings, membership, decoder, threshold
             )
-            if settings.objective == "local":
-                rows, labels, chances = _decode_local(
-                    scores, chunk, settings, threshold
+            sets, uncertainty = None, None
+            if n_best > 1:
+                sets = packed_entity_sets(
+                    scores, chunk.index, n_best, settings.n_entity_labels
                 )
-            else:
-                marginals = packed_marginals
-                if settings.inference == "torch_struct":
-                    from .torch_struct_inference import packed_marginals as marginals
-                chances = marginals(scores, chunk.index)
-                rows, labels = _decode_tree(
-                    scores, chances, chunk, settings, decoder, threshold
-                )
-            shares = torch.from_numpy(membership).to(chances)
-            plain = (shares @ chances[: settings.n_entity_labels, rows]).T
-            index = chunk.index
-            segment, start, end = (
-                column[rows].cpu().numpy()
-                for column in (index.segment, index.start, index.end)
-            )
-            found.append(
-                Entities(
-                    chunk.numbers[segment],
-                    start,
-                    end,
-                    labels.cpu().numpy(),
-                    # Rounding may carry a sum of probabilities past 1.
-                    plain.clamp(0.0, 1.0).float().cpu().numpy(),
-                )
-            )
+            if entropy:
+                uncertainty = packed_entropy(scores, chunk.index).double().cpu().numpy()
+            found.append((entities, Candidates(chunk.numbers, sets, uncertainty)))
     return found
+
+
+def _distributions(
+    model: Model[Any, Any], potentials: Iterable[SpanPotentials], settings: LossSettings
+) -> Iterator[tuple[SpanPotentials, torch.Tensor]]:
+    """Each chunk with the potentials of its distribution, (L, S)."""
+    for chunk in potentials:
+        data = xp2torch(chunk.data)
+        temperature = log_temperature_of(model, settings)
+        yield chunk, distribution_potentials(data, chunk, settings, temperature)
+
+
+def _decode_chunk(
+    scores: torch.Tensor,
+    chunk: SpanPotentials,
+    settings: LossSettings,
+    membership: np.ndarray,
+    decoder: str,
+    threshold: float | None,
+) -> Entities:
+    if settings.objective == "local":
+        rows, labels, chances = _decode_local(scores, chunk, settings, threshold)
+    else:
+        marginals = packed_marginals
+        if settings.inference == "torch_struct":
+            from .torch_struct_inference import packed_marginals as marginals
+        chances = marginals(scores, chunk.index)
+        rows, labels = _decode_tree(
+            scores, chances, chunk, settings, decoder, threshold
+        )
+    shares = torch.from_numpy(membership).to(chances)
+    plain = (shares @ chances[: settings.n_entity_labels, rows]).T
+    index = chunk.index
+    segment, start, end = (
+        column[rows].cpu().numpy() for column in (index.segment, index.start, index.end)
+    )
+    return Entities(
+        chunk.numbers[segment],
+        start,
+        end,
+        labels.cpu().numpy(),
+        # Rounding may carry a sum of probabilities past 1.
+        plain.clamp(0.0, 1.0).float().cpu().numpy(),
+    )
 
 
 def _decode_tree(

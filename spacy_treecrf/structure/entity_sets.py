@@ -174,6 +174,8 @@ def likely_entities(
         values = odds[:, own].reshape(-1)
         top = values.topk(min(MAX_ENTITIES, len(values))).indices
         kept[top // len(own), own[top % len(own)]] = True
+    # A span that borders on white space holds no entity, however few the others are.
+    kept &= potentials[:n_entity_labels] > LOG_ZERO / 2
     labels, rows = kept.nonzero(as_tuple=True)
     columns = (index.segment[rows], index.start[rows], index.end[rows], labels)
     likely: list[dict[Node, float]] = [{} for _ in index.lengths]
