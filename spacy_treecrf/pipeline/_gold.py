@@ -62,6 +62,12 @@ class GoldReport:
             self.docs_without_group += self.key not in keys
             self.other_keys |= keys - {self.key}
 
+    def restart(self) -> None:
+        """Count anew; what was warned of stays known."""
+        self.counts.clear()
+        self.examples.clear()
+        self.spans = 0
+
     def no_labels(self) -> str:
         """Message for a corpus in which there is nothing to learn from."""
         return Errors.T001.format(

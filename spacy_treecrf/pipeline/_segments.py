@@ -1,11 +1,13 @@
 """Cut Docs into the segments that the Tree CRF runs over."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from spacy.attrs import IS_SPACE, SENT_START
 from spacy.tokens import Doc
 
+from spacy_treecrf.errors import Warnings
 from spacy_treecrf.ml.types import Segments
 
 
@@ -43,6 +45,34 @@ class DocSegments:
     def end(self) -> np.ndarray:
         """One past each segment's last token in its Doc. Shape: (B,), int64."""
         return self.start + self.segments.lengths
+
+
+class WindowCount:
+    """Counts the Docs that `max_length` cut; warns of them once.
+
+    name (str): Name of the pipe.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self.first = ""
+        self.warned = False
+
+    def add(self, docs: Sequence[Doc], cut: DocSegments) -> None:
+        """Count the Docs of a batch that were cut, and keep the start of the first."""
+        if cut.windowed and not self.count:
+            self.first = docs[cut.windowed[0]][:12].text
+        self.count += len(cut.windowed)
+
+    def warn(self, max_length: int) -> None:
+        """Warn if a Doc was cut and no warning was given yet."""
+        if self.count and not self.warned:
+            self.warned = True
+            message = Warnings.T104.format(
+                name=self.name, count=self.count, max_length=max_length, doc=self.first
+            )
+            warnings.warn(message, stacklevel=4)
 
 
 def _join(pieces: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,11 +1,15 @@
 """Checks of a pipe's settings, before anything is trained."""
 
+import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 
 from spacy_treecrf.errors import Errors, Warnings
+
+if TYPE_CHECKING:
+    from spacy_treecrf.ml.loss import LossSettings
 
 
 def check_settings(name: str, cfg: dict[str, Any]) -> None:
@@ -29,9 +33,9 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
     _require(name, cfg, "structure_smoothing", 0 <= smoothing < 1, "a number in [0, 1)")
     fits = threshold is None or 0 <= threshold <= 1
     _require(name, cfg, "threshold", fits, "null or a number in [0, 1]")
-    learned = cfg["temperature"] == "learned"
-    fits = learned or (
-        not isinstance(cfg["temperature"], str) and cfg["temperature"] > 0
+    temperature = cfg["temperature"]
+    fits = temperature == "learned" or (
+        not isinstance(temperature, str) and 0 < temperature < math.inf
     )
     _require(name, cfg, "temperature", fits, "'learned' or a number above 0")
     if smoothing and not cfg["potential_normalization"]:
@@ -61,3 +65,24 @@ def check_score_weights(name: str, key: str, nlp: Language | None) -> None:
     mine = (w for score, w in weights.items() if score.startswith(f"spans_{key}_"))
     if weights and not any(mine):
         warnings.warn(Warnings.T103.format(name=name, key=key), stacklevel=4)
+
+
+def loss_settings(cfg: dict[str, Any], n_entity_labels: int) -> "LossSettings":
+    """The settings that decide about the distribution and the loss.
+
+    cfg (dict[str, Any]): Settings of a `treecrf` pipe.
+    n_entity_labels (int): Its labels, combinations included.
+    RETURNS (LossSettings): The settings.
+    """
+    from spacy_treecrf.ml.loss import LossSettings
+
+    temperature = cfg["temperature"]
+    return LossSettings(
+        n_entity_labels=n_entity_labels,
+        objective=cfg["objective"],
+        potential_normalization=cfg["potential_normalization"],
+        temperature=None if temperature == "learned" else float(temperature),
+        structure_smoothing=cfg["structure_smoothing"],
+        smoothing_scope=cfg["smoothing_scope"],
+        inference=cfg["inference"],
+    )

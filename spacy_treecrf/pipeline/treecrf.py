@@ -1,6 +1,5 @@
 """The factory `treecrf`: nested entities as nodes of a partially observed tree."""
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,17 +14,15 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
-from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelData, LabelSet
 
 from ._predictions import Prediction, predictions_by_doc
-from ._segments import DocSegments
-from ._settings import check_score_weights, check_settings
+from ._segments import DocSegments, WindowCount
+from ._settings import check_score_weights, check_settings, loss_settings
 from ._spans import write_ents, write_span_group
 
 if TYPE_CHECKING:
-    from spacy_treecrf.ml.loss import LossSettings
-
     from ._gold import GoldReader, GoldReport
 
 DEFAULT_MODEL = """
@@ -172,7 +169,7 @@ class TreeCRF(TrainablePipe):
         self.cfg: dict[str, Any] = {"labels": [], **known, **settings}
         check_settings(name, self.cfg)
         self._report: GoldReport | None = None
-        self._warned_of_windows = False
+        self._windows = WindowCount(name)
 
     @property
     def key(self) -> str:
@@ -229,10 +226,12 @@ class TreeCRF(TrainablePipe):
         cut = self._cut(docs)
         if not len(cut.segments):
             return [([], []) for _ in docs]
+        self._require_labels()
+        self._windows.warn(self.cfg["max_length"])
         found = decode(
             self.model,
             self.model.predict((docs, cut.segments)),
-            self._loss_settings(),
+            loss_settings(self.cfg, len(self.label_set)),
             self.label_set.membership(),
             self.cfg["decoder"],
             self.cfg["threshold"],
@@ -278,6 +277,8 @@ class TreeCRF(TrainablePipe):
         cut = self._cut(docs)
         if not len(cut.segments):
             return losses
+        self._require_labels()
+        self._windows.warn(self.cfg["max_length"])
         set_dropout_rate(self.model, drop)
         potentials, backprop = self.model.begin_update((docs, cut.segments))
         loss, gradients = self.get_loss(examples, (cut, potentials))
@@ -306,10 +307,11 @@ class TreeCRF(TrainablePipe):
         cut, potentials = scores
         if self._report is None:
             self._report = GoldReport(self.name, self.key)
+        self._report.restart()
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
         segment_losses, gradients = loss_and_gradients(
-            self.model, potentials, gold, self._loss_settings()
+            self.model, potentials, gold, loss_settings(self.cfg, len(self.label_set))
         )
         loss = float(segment_losses.mean())
         if not np.isfinite(loss):
@@ -350,7 +352,8 @@ class TreeCRF(TrainablePipe):
             output.set_dim("nO", n_labels)
         if not sample:
             sample = [Doc(self.vocab, words=["hello"])]
-        self.model.initialize(X=(sample, self._cut(sample, warn=False).segments))
+        segments = DocSegments(sample, self.cfg["max_length"]).segments
+        self.model.initialize(X=(sample, segments))
 
     def _read_gold(self, examples: Iterable[Example], collect: bool) -> list[Doc]:
         """Collect labels, count what is wrong, warn. RETURNS (list[Doc]): A sample."""
@@ -372,6 +375,7 @@ class TreeCRF(TrainablePipe):
         if not self.labels:
             raise ValueError(self._report.no_labels())
         self._report.warn()
+        self._windows.warn(self.cfg["max_length"])
         return sample
 
     def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
@@ -382,36 +386,12 @@ class TreeCRF(TrainablePipe):
             self.vocab.strings.add(label)
         self.cfg["labels"] = labels.as_data()
 
-    def _cut(self, docs: Sequence[Doc], warn: bool = True) -> DocSegments:
+    def _cut(self, docs: Sequence[Doc]) -> DocSegments:
         cut = DocSegments(docs, self.cfg["max_length"])
-        if cut.windowed and warn and not self._warned_of_windows:
-            self._warned_of_windows = True
-            warnings.warn(
-                Warnings.T104.format(
-                    name=self.name,
-                    count=len(cut.windowed),
-                    max_length=self.cfg["max_length"],
-                    doc=docs[cut.windowed[0]][:12].text,
-                ),
-                stacklevel=3,
-            )
+        self._windows.add(docs, cut)
         return cut
 
     def _reader(self) -> "GoldReader":
         from ._gold import GoldReader
 
         return GoldReader(self.name, self.label_set, self.cfg)
-
-    def _loss_settings(self) -> "LossSettings":
-        from spacy_treecrf.ml.loss import LossSettings
-
-        temperature = self.cfg["temperature"]
-        return LossSettings(
-            n_entity_labels=len(self.label_set),
-            objective=self.cfg["objective"],
-            potential_normalization=self.cfg["potential_normalization"],
-            temperature=None if temperature == "learned" else float(temperature),
-            structure_smoothing=self.cfg["structure_smoothing"],
-            smoothing_scope=self.cfg["smoothing_scope"],
-            inference=self.cfg["inference"],
-        )

@@ -1,0 +1,355 @@
+"""What the treecrf pipe reads as gold: alignment, crossing, cuts, partial annotation."""
+
+import warnings
+
+import numpy as np
+import pytest
+from nested_toy import (
+    SENTENCES,
+    found,
+    initialized,
+    make_doc,
+    make_example,
+    run,
+    toy_examples,
+    train,
+    untrained,
+)
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from spacy_treecrf.pipeline._gold import has_crossing
+from spacy_treecrf.pipeline._segments import DocSegments
+
+
+def one(*sentence, **config):
+    """A pipeline initialised with the toy sentences and one more, with all warnings."""
+    nlp = untrained(**config)
+    examples = [*toy_examples(nlp), make_example(nlp.vocab, *sentence)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nlp.initialize(lambda: examples)
+    return nlp, examples[-1], [str(w.message) for w in caught]
+
+
+def loss_of(nlp, *examples):
+    return nlp.get_pipe("treecrf").update(list(examples))["treecrf"]
+
+
+def split_example(vocab, predicted, reference, spans):
+    """An Example of one text in two tokenisations, both given with spaces as `|`."""
+    docs = []
+    for text in (predicted, reference):
+        pieces = [word for part in text.split(" ") for word in part.split("|")]
+        ends = [
+            at == len(part.split("|")) - 1
+            for part in text.split(" ")
+            for at in range(len(part.split("|")))
+        ]
+        docs.append(Doc(vocab, words=pieces, spaces=[*ends[:-1], False]))
+    docs[1].spans["nested"] = [
+        Span(docs[1], s, e, label=label) for s, e, label in spans
+    ]
+    return Example(*docs)
+
+
+# Alignment.
+
+
+def test_treecrf_gold_of_other_tokens_is_aligned_with_its_nesting():  # I-16
+    nlp = untrained()
+    example = split_example(
+        nlp.vocab,
+        "Bank of China fell",
+        "Ba|nk of Chi|na fell",
+        [(0, 5, "ORG"), (3, 5, "GPE")],
+    )
+    train(nlp, [example], steps=20)
+    assert found(run(nlp, "Bank of China fell")) == [(0, 3, "ORG"), (2, 3, "GPE")]
+
+
+def test_treecrf_misaligned_gold_is_counted_and_named():  # I-04, I-31
+    nlp = untrained()
+    bad = split_example(nlp.vocab, "New-York fell", "New-|York fell", [(1, 2, "GPE")])
+    examples = [*toy_examples(nlp), bad, bad]
+    with pytest.warns(UserWarning, match=r"T102.*do not fit the tokens") as caught:
+        nlp.initialize(lambda: examples)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    total = sum(len(spans) for _, spans in SENTENCES) + 2
+    assert f"2 of {total} gold spans" in message
+    assert "(1, 2, 'GPE') 'York' in 'New-York fell'" in message
+
+
+def test_treecrf_gold_warns_once_for_a_kind():
+    nlp = untrained()
+    bad = split_example(nlp.vocab, "New-York fell", "New-|York fell", [(1, 2, "GPE")])
+    examples = [*toy_examples(nlp), bad]
+    with pytest.warns(UserWarning, match="T102"):
+        nlp.initialize(lambda: examples)
+    for _ in range(2):  # the suite turns a second warning into an error
+        nlp.get_pipe("treecrf").update(examples)
+
+
+def test_treecrf_gold_between_tokens_counts_as_misaligned():
+    # `Span` allows spans without a token, and they align with nothing.
+    nlp, _, messages = one("a b c", [(1, 1, "GPE")])
+    assert len(messages) == 1
+    assert "hold no token but white space" in messages[0]
+    assert nlp.get_pipe("treecrf").labels
+
+
+# White space.
+
+
+def test_treecrf_gold_is_trimmed_of_white_space():  # I-34
+    words = ["Bank", "\n ", "of", "China", "\n"]
+    nlp, example, messages = one(words, [(0, 5, "ORG")])
+    assert len(messages) == 1
+    assert "start or end on white space (they were trimmed)" in messages[0]
+    trimmed = make_example(nlp.vocab, words, [(0, 4, "ORG")])
+    assert loss_of(nlp, example) == pytest.approx(loss_of(nlp, trimmed))
+
+
+def test_treecrf_gold_of_white_space_alone_is_left_out():  # I-34
+    nlp, example, messages = one(["a", "\n", "b"], [(1, 2, "ORG")])
+    assert len(messages) == 1
+    assert "hold no token but white space" in messages[0]
+    empty = make_example(nlp.vocab, ["a", "\n", "b"], [])
+    assert loss_of(nlp, example) == pytest.approx(loss_of(nlp, empty))
+
+
+# Crossing.
+
+
+def test_treecrf_crossing_gold_is_reduced_and_counted():  # I-37
+    nlp, example, messages = one("a b c d", [(0, 3, "ORG"), (1, 4, "GPE")])
+    assert len(messages) == 1
+    assert "1 of 17 gold spans (5.9%)" in messages[0]
+    assert "cross another gold span" in messages[0]
+    assert "(0, 3, 'ORG') 'a b c' in 'a b c d'" in messages[0]
+    assert 0 < loss_of(nlp, example) < 1e3
+
+
+def test_treecrf_crossing_gold_keeps_the_largest_set():
+    gold = [(0, 3, "ORG"), (2, 5, "ORG"), (2, 4, "GPE"), (4, 5, "GPE")]
+    nlp, example, messages = one("a b c d e", gold)
+    assert len(messages) == 1
+    assert "(0, 3, 'ORG')" in messages[0]
+    kept = make_example(nlp.vocab, "a b c d e", gold[1:])
+    assert loss_of(nlp, example) == pytest.approx(loss_of(nlp, kept))
+
+
+def test_treecrf_crossing_gold_still_counts_in_evaluation():
+    nlp, example, _ = one("a b c d", [(0, 3, "ORG"), (1, 4, "GPE")])
+    example.predicted.spans["nested"] = [Span(example.predicted, 0, 3, label="ORG")]
+    assert nlp.get_pipe("treecrf").score([example])["spans_nested_r"] == 0.5
+
+
+def test_treecrf_crossing_error_names_span_and_doc():
+    nlp = untrained(crossing="error")
+    bad = make_example(nlp.vocab, "a b c d", [(0, 3, "ORG"), (1, 4, "GPE")])
+    with pytest.raises(ValueError, match=r"T003.*'a b c'.*starts 'a b c d'"):
+        nlp.initialize(lambda: [bad])
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([], False),
+        ([(0, 3), (0, 2), (1, 2)], False),
+        ([(0, 2), (2, 4)], False),
+        ([(0, 3), (1, 4)], True),
+        ([(0, 5), (1, 3), (2, 4)], True),
+        ([(0, 5), (1, 2), (3, 6)], True),
+    ],
+)
+def test_treecrf_gold_crossing_is_found(spans, expected):
+    assert has_crossing(spans) is expected
+
+
+# Cuts.
+
+
+def test_treecrf_gold_across_a_sentence_start_is_counted():
+    nlp = untrained()
+    example = make_example(nlp.vocab, "a b c d", [(1, 3, "ORG"), (3, 4, "GPE")])
+    example.predicted[2].is_sent_start = True
+    examples = [*toy_examples(nlp), example]
+    with pytest.warns(UserWarning, match=r"T102.*1 of .*cross a segment border"):
+        nlp.initialize(lambda: examples)
+    assert np.isfinite(loss_of(nlp, example))
+
+
+def test_treecrf_windows_warn_once_with_their_number():
+    nlp = untrained(max_length=4)
+    examples = toy_examples(nlp, sentences=[(words, []) for words, _ in SENTENCES])
+    first = examples[0].reference
+    first.spans["nested"] = [Span(first, 0, 1, label="GPE")]
+    with pytest.warns(UserWarning, match="T104") as caught:
+        nlp.initialize(lambda: examples)
+    messages = [str(w.message) for w in caught]
+    n_long = sum(len(words.split(" ")) > 4 for words, _ in SENTENCES)
+    assert len(messages) == 1
+    assert f"[T104] Pipe 'treecrf' cut {n_long} Docs" in messages[0]
+    assert "at most 4 tokens" in messages[0]
+    assert "The Bank of China" in messages[0]
+    nlp.get_pipe("treecrf").update(examples)
+    run(nlp, "a b c d e f g")
+
+
+def test_treecrf_windows_are_counted_over_the_whole_corpus():
+    nlp = untrained(max_length=2)
+    examples = [make_example(nlp.vocab, "a b c", [(0, 1, "X")]) for _ in range(600)]
+    with pytest.warns(UserWarning, match="cut 600 Docs"):
+        nlp.initialize(lambda: examples)
+
+
+def test_treecrf_segments_are_sentences_or_windows_of_equal_length():
+    starts = [1, *[-1] * 3, 1, *[-1] * 15]
+    doc = Doc(Vocab(), words=["w"] * 20, sent_starts=starts)
+    cut = DocSegments([Doc(Vocab()), doc], 6)
+    assert cut.segments.lengths.tolist() == [4, 5, 5, 6]
+    assert cut.start.tolist() == [0, 4, 9, 14]
+    assert cut.end.tolist() == [4, 9, 14, 20]
+    assert cut.doc.tolist() == [1] * 4
+    assert cut.windowed == [1]
+
+
+def test_treecrf_update_counts_the_gold_of_its_batch_alone():
+    nlp = initialized()
+    example = make_example(nlp.vocab, "a b c d", [(1, 3, "ORG"), (3, 4, "GPE")])
+    example.predicted[2].is_sent_start = True
+    with pytest.warns(UserWarning, match=r"T102.*1 of 2 gold spans"):
+        loss_of(nlp, example)
+
+
+# Groups that are not there.
+
+
+def test_treecrf_examples_without_group_are_counted():  # I-07
+    nlp = untrained()
+    examples = [*toy_examples(nlp), *toy_examples(nlp, key="other")]
+    with pytest.warns(UserWarning, match=r"T105.*8 of 16.*\['other'\]"):
+        nlp.initialize(lambda: examples)
+
+
+def test_treecrf_examples_without_group_have_no_entities():
+    nlp = initialized()
+    none = make_example(nlp.vocab, "a b c", None)
+    empty = make_example(nlp.vocab, "a b c", [])
+    assert loss_of(nlp, none) == pytest.approx(loss_of(nlp, empty))
+
+
+# Several labels of one span.
+
+
+def test_treecrf_unseen_combination_keeps_what_is_known():
+    nlp = initialized()
+    example = make_example(
+        nlp.vocab, "p21ras", [(0, 1, "DNA"), (0, 1, "protein"), (0, 1, "ORG")]
+    )
+    with pytest.warns(UserWarning, match=r"T102.*set of labels not seen"):
+        loss = loss_of(nlp, example)
+    known = make_example(nlp.vocab, "p21ras", [(0, 1, "DNA"), (0, 1, "protein")])
+    assert loss == pytest.approx(loss_of(nlp, known))
+
+
+def test_treecrf_same_span_twice_is_learnt_once():
+    nlp = initialized()
+    once = make_example(nlp.vocab, "Rome", [(0, 1, "GPE")])
+    twice = make_example(nlp.vocab, "Rome", [(0, 1, "GPE"), (0, 1, "GPE")])
+    assert loss_of(nlp, twice) == pytest.approx(loss_of(nlp, once))
+
+
+def test_treecrf_score_of_a_label_sums_its_combinations(unsure):
+    doc = run(unsure, "p21ras binds DNA")
+    pipe = unsure.get_pipe("treecrf")
+    assert pipe.label_set.membership().sum() == len(pipe.labels) + 2
+    scores = doc.spans["nested"].attrs["scores"]
+    assert (scores <= 1).all()
+
+
+# Partial annotation.
+
+
+def partial(**groups):
+    """A pipeline that reads partial annotation, and an Example with these groups."""
+    nlp = initialized(missing_spans_key="missing", incorrect_spans_key="incorrect")
+    example = make_example(nlp.vocab, "Bank of Rome", groups.pop("gold", []))
+    doc = example.reference
+    for key, spans in groups.items():
+        doc.spans[key] = [Span(doc, s, e, label=label) for s, e, label in spans]
+    return nlp, example
+
+
+def test_treecrf_all_missing_has_no_loss():
+    nlp, example = partial(missing=[(0, 3, "")])
+    assert loss_of(nlp, example) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_treecrf_missing_label_frees_that_label_alone():
+    nlp, example = partial(missing=[(0, 3, "GPE")])
+    _, nothing = partial()
+    assert 0 < loss_of(nlp, example) < loss_of(nlp, nothing)
+
+
+def test_treecrf_missing_label_must_be_known():
+    nlp, example = partial(missing=[(0, 3, "NEW")])
+    with pytest.raises(ValueError, match=r"T004.*'NEW'"):
+        loss_of(nlp, example)
+
+
+def test_treecrf_missing_region_is_cut_at_sentence_starts():
+    nlp, example = partial(missing=[(0, 3, "")])
+    example.predicted[1].is_sent_start = True
+    assert loss_of(nlp, example) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_treecrf_incorrect_label_is_learnt_against():
+    nlp, example = partial(missing=[(0, 3, "")], incorrect=[(0, 3, "ORG")])
+    first = loss_of(nlp, example)
+    assert first > 0
+    optimizer = nlp.create_optimizer()
+    for _ in range(10):
+        nlp.update([example], sgd=optimizer)
+    assert loss_of(nlp, example) < first
+
+
+def test_treecrf_incorrect_label_forbids_its_combinations():
+    nlp, example = partial(missing=[(0, 3, "")], incorrect=[(0, 1, "DNA")])
+    reader = nlp.get_pipe("treecrf")._reader()
+    numbers = reader._label_numbers(example, "DNA")
+    assert [reader.parts[number] for number in numbers] == [
+        ("DNA",),
+        ("DNA", "protein"),
+    ]
+
+
+def test_treecrf_gold_marked_incorrect_is_a_counted_contradiction():
+    nlp, example = partial(gold=[(0, 3, "ORG")], incorrect=[(0, 3, "ORG")])
+    with pytest.warns(UserWarning, match=r"T102.*marked incorrect.*'Bank of Rome'"):
+        assert np.isfinite(loss_of(nlp, example))
+
+
+def test_treecrf_labels_of_partial_annotation_are_collected():
+    nlp = untrained(missing_spans_key="missing")
+    examples = toy_examples(nlp)
+    doc = examples[0].reference
+    doc.spans["missing"] = [Span(doc, 0, 1, label="ONLY_THERE"), Span(doc, 0, 2)]
+    nlp.initialize(lambda: examples)
+    assert "ONLY_THERE" in nlp.get_pipe("treecrf").labels
+    assert "" not in nlp.get_pipe("treecrf").labels
+
+
+def test_treecrf_learns_from_fragments():
+    # Half of each sentence is annotated; the rest is marked as not annotated.
+    nlp = untrained(missing_spans_key="missing")
+    examples = []
+    for words, spans in SENTENCES:
+        doc = make_doc(nlp.vocab, words, spans[:1])
+        doc.spans["missing"] = [Span(doc, 0, len(doc))]
+        examples.append(Example(Doc(nlp.vocab, words=words.split(" ")), doc))
+    train(nlp, examples, steps=30)
+    assert (1, 4, "ORG") in found(run(nlp, "The Bank of China said so ."))
