@@ -186,6 +186,21 @@ def test_inside_scores_may_be_large(score, dtype):
     assert result == pytest.approx(expected, rel=1e-6 if dtype.itemsize == 4 else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [1e2, 1e4])
+def test_inside_masked_sum_of_large_scores_is_over_the_allowed_trees(scale, dtype):
+    batch = random_batch([4, 3], 3, scale=scale, dtype=dtype)
+    # The gold trees are among the least probable.
+    entities = [[(0, 3, 1), (1, 2, 0)], [(1, 3, 0)]]
+    for number, own in enumerate(entities):
+        for entity in own:
+            batch.potentials[number][entity] = -3 * scale
+    allowed = masks_of(batch, 2, entities)
+    result = masked_log_partition(batch.potentials, allowed, batch.lengths)
+    expected = [log_sum(allowed_scores(batch, allowed, number)) for number in range(2)]
+    assert result.tolist() == pytest.approx(expected, abs=tolerance(batch))
+
+
 @few
 @given(batches(labels=(2, 3), dtypes=DTYPES), st.integers(0, 99))
 def test_inside_scores_of_minus_infinity_are_trees_that_cannot_be(batch, seed):
