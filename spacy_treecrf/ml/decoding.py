@@ -100,8 +100,9 @@ def decode_with_candidates(
             )
             sets, uncertainty = None, None
             if n_best > 1:
+                # A log-probability is a small difference of large sums.
                 sets = packed_entity_sets(
-                    scores, chunk.index, n_best, settings.n_entity_labels
+                    scores.double(), chunk.index, n_best, settings.n_entity_labels
                 )
             if entropy:
                 uncertainty = packed_entropy(scores, chunk.index).double().cpu().numpy()

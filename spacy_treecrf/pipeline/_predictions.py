@@ -1,18 +1,70 @@
 """From entities in segments to labelled spans in Docs."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_treecrf.labels import LabelSet
 
 from ._segments import DocSegments
-from ._spans import LabelledSpan
+from ._spans import LabelledSpan, write_span_group
 
 if TYPE_CHECKING:
-    from spacy_treecrf.ml.decoding import Entities
+    from spacy_treecrf.ml.decoding import Candidates, Entities
 
-# Spans of a Doc in text order, outer before inner, and the probability of each.
-Prediction = tuple[list[LabelledSpan], list[float]]
+
+class Rank(NamedTuple):
+    """The candidates of one rank: the entity sets of all segments that have so many.
+
+    spans (list[LabelledSpan]): Their entities, in text order.
+    segments (np.ndarray): Half-open token offsets of these segments. Shape: (m, 2), int32.
+    log_prob (np.ndarray): Log-probability of each set, in nats. Shape: (m,), float64.
+    """
+
+    spans: list[LabelledSpan]
+    segments: np.ndarray
+    log_prob: np.ndarray
+
+
+class Prediction(NamedTuple):
+    """What is written to a Doc.
+
+    spans (list[LabelledSpan]): Entities in text order, outer before inner.
+    scores (list[float]): Probability of each.
+    ranks (list[Rank]): Candidates, best first; empty unless asked for.
+    segments (np.ndarray | None): Segments of the Doc, where `entropy` is given.
+    entropy (np.ndarray | None): Entropy of each segment's trees. Shape: (m,), float64.
+    """
+
+    spans: list[LabelledSpan]
+    scores: list[float]
+    ranks: Sequence[Rank] = ()
+    segments: np.ndarray | None = None
+    entropy: np.ndarray | None = None
+
+
+def write_prediction(doc: Doc, key: str, prediction: Prediction) -> None:
+    """Write the entities of a Doc as `doc.spans[key]`, and rank r as `doc.spans["key:r"]`.
+
+    doc (Doc): The document.
+    key (str): The spans key.
+    prediction (Prediction): What is written.
+    """
+    attrs = {}
+    if prediction.entropy is not None and prediction.segments is not None:
+        attrs = {"segments": prediction.segments, "entropy": prediction.entropy}
+    write_span_group(doc, key, prediction.spans, prediction.scores, **attrs)
+    for number, rank in enumerate(prediction.ranks):
+        doc.spans[f"{key}:{number}"] = SpanGroup(
+            doc,
+            name=f"{key}:{number}",
+            attrs={"segments": rank.segments, "log_prob": rank.log_prob},
+            spans=[
+                Span(doc, start, end, label=label) for start, end, label in rank.spans
+            ],
+        )
 
 
 def predictions_by_doc(
@@ -46,5 +98,64 @@ def predictions_by_doc(
     predictions: list[Prediction] = []
     for items in scored:
         items.sort(key=lambda item: (item[0][0], -item[0][1], item[0][2]))
-        predictions.append(([span for span, _ in items], [score for _, score in items]))
+        spans, scores = [span for span, _ in items], [score for _, score in items]
+        predictions.append(Prediction(spans, scores))
     return predictions
+
+
+def add_candidates(
+    predictions: list[Prediction],
+    found: "Iterable[Candidates]",
+    cut: DocSegments,
+    labels: LabelSet,
+    n_best: int,
+) -> list[Prediction]:
+    """Add candidates and entropies to the predictions of a batch.
+
+    predictions (list[Prediction]): One for each Doc.
+    found (Iterable[Candidates]): Candidates, chunk by chunk.
+    cut (DocSegments): Segments of the batch.
+    labels (LabelSet): The labels and their numbers.
+    n_best (int): Candidates of each segment; 1 for none.
+    RETURNS (list[Prediction]): One for each Doc.
+    """
+    parts = labels.parts()
+    sets: list[list[tuple[float, list[LabelledSpan]]]] = [[] for _ in cut.doc]
+    entropy = np.zeros(len(cut.doc), dtype=np.float64)
+    has_entropy = False
+    for chunk in found:
+        for place, number in enumerate(chunk.numbers.tolist()):
+            offset = int(cut.start[number])
+            for log_prob, nodes in chunk.sets[place] if chunk.sets is not None else ():
+                spans = [
+                    (start + offset, end + offset, part)
+                    for start, end, label in nodes
+                    for part in parts[label]
+                ]
+                sets[number].append((log_prob, spans))
+        if chunk.entropy is not None:
+            has_entropy = True
+            entropy[chunk.numbers] = chunk.entropy
+    segments = np.stack([cut.start, cut.end], axis=1).astype(np.int32)
+    borders = np.searchsorted(cut.doc, np.arange(len(predictions) + 1))
+    result = []
+    for doc, prediction in enumerate(predictions):
+        own = range(int(borders[doc]), int(borders[doc + 1]))
+        ranks = []
+        for rank in range(n_best if n_best > 1 else 0):
+            present = [number for number in own if len(sets[number]) > rank]
+            chosen = [sets[number][rank] for number in present]
+            ranks.append(
+                Rank(
+                    [span for _, spans in chosen for span in spans],
+                    segments[present].reshape(-1, 2),
+                    np.array([log_prob for log_prob, _ in chosen], dtype=np.float64),
+                )
+            )
+        prediction = prediction._replace(ranks=ranks)
+        if has_entropy:
+            prediction = prediction._replace(
+                segments=segments[list(own)], entropy=entropy[list(own)]
+            )
+        result.append(prediction)
+    return result

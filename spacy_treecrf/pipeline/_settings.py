@@ -27,8 +27,13 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
         "inference": ("fused", "torch_struct"),
     }.items():
         _require(name, cfg, setting, cfg[setting] in values, f"one of {values}")
-    for setting in ("latent_labels", "max_length"):
+    for setting in ("latent_labels", "max_length", "n_best"):
         _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
+    local = cfg["objective"] == "local"
+    fits = not local or cfg["n_best"] == 1
+    _require(name, cfg, "n_best", fits, "1, since single spans have no candidate sets")
+    fits = not local or not cfg["entropy"]
+    _require(name, cfg, "entropy", fits, "false, since single spans have no tree")
     smoothing, threshold = cfg["structure_smoothing"], cfg["threshold"]
     _require(name, cfg, "structure_smoothing", 0 <= smoothing < 1, "a number in [0, 1)")
     fits = threshold is None or 0 <= threshold <= 1

@@ -29,6 +29,7 @@ from spacy_treecrf.hmm.word_lists import WordLists
 from ._flat_gold import FlatCorpus, read_flat_corpus
 from ._learned_pipe import Arrays, Header, LearnedPipe
 from ._sentences import DocSentences, read_sentences
+from ._settings import check_score_weights
 from ._spans import LabelledSpan, write_ents, write_span_group
 
 DEFAULT_CONFIG = {
@@ -212,6 +213,7 @@ class IdentiFinder(LearnedPipe):
         """
         validate_get_examples(get_examples, "IdentiFinder.initialize")
         self._require_whole_corpus(nlp)
+        check_score_weights(self.name, self.cfg["spans_key"], nlp)
         if lists is not None:
             self.lists = WordLists(lists)
         corpus = read_flat_corpus(get_examples, self.name, self.cfg["spans_key"])

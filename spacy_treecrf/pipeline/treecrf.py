@@ -17,10 +17,15 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelData, LabelSet
 
-from ._predictions import Prediction, predictions_by_doc
+from ._predictions import (
+    Prediction,
+    add_candidates,
+    predictions_by_doc,
+    write_prediction,
+)
 from ._segments import DocSegments, WindowCount
 from ._settings import check_score_weights, check_settings, loss_settings
-from ._spans import write_ents, write_span_group
+from ._spans import write_ents
 
 if TYPE_CHECKING:
     from ._gold import GoldReader, GoldReport
@@ -71,6 +76,8 @@ Decoder = Literal["cky", "mbr"]
         "smoothing_scope": "all",
         "decoder": "cky",
         "threshold": None,
+        "n_best": 1,
+        "entropy": False,
         "missing_spans_key": None,
         "incorrect_spans_key": None,
         "crossing": "reduce",
@@ -102,6 +109,8 @@ def make_treecrf(
     smoothing_scope: Literal["all", "rejected"],
     decoder: Decoder,
     threshold: float | None,
+    n_best: int,
+    entropy: bool,
     missing_spans_key: str | None,
     incorrect_spans_key: str | None,
     crossing: Literal["reduce", "error"],
@@ -114,27 +123,13 @@ def make_treecrf(
 
     RAISES (ValueError): If a setting is out of its range.
     """
-    return TreeCRF(
-        nlp.vocab,
-        model,
-        name,
-        spans_key=spans_key,
-        latent_labels=latent_labels,
-        objective=objective,
-        potential_normalization=potential_normalization,
-        temperature=temperature,
-        structure_smoothing=structure_smoothing,
-        smoothing_scope=smoothing_scope,
-        decoder=decoder,
-        threshold=threshold,
-        missing_spans_key=missing_spans_key,
-        incorrect_spans_key=incorrect_spans_key,
-        crossing=crossing,
-        max_length=max_length,
-        annotate_ents=annotate_ents,
-        inference=inference,
-        scorer=scorer,
-    )
+    # All other arguments are settings of the same name.
+    settings = {
+        key: value
+        for key, value in locals().items()
+        if key not in ("nlp", "name", "model", "scorer")
+    }
+    return TreeCRF(nlp.vocab, model, name, scorer=scorer, **settings)
 
 
 class TreeCRF(TrainablePipe):
@@ -217,39 +212,47 @@ class TreeCRF(TrainablePipe):
         """Find the entities of a batch of Docs, without changing them.
 
         docs (Iterable[Doc]): The batch.
-        RETURNS (list[Prediction]): For each Doc its spans, in text order, outer before
-            inner, and their probabilities.
+        RETURNS (list[Prediction]): For each Doc what is to be written.
         """
-        from spacy_treecrf.ml.decoding import decode
+        from spacy_treecrf.ml.decoding import decode_with_candidates
 
         docs = list(docs)
         cut = self._cut(docs)
-        if not len(cut.segments):
-            return [([], []) for _ in docs]
-        self._require_labels()
-        self._windows.warn(self.cfg["max_length"])
-        found = decode(
-            self.model,
-            self.model.predict((docs, cut.segments)),
-            loss_settings(self.cfg, len(self.label_set)),
-            self.label_set.membership(),
-            self.cfg["decoder"],
-            self.cfg["threshold"],
+        n_best, labels = self.cfg["n_best"], self.label_set
+        found = []
+        if len(cut.segments):
+            self._require_labels()
+            self._windows.warn(self.cfg["max_length"])
+            found = decode_with_candidates(
+                self.model,
+                self.model.predict((docs, cut.segments)),
+                loss_settings(self.cfg, len(labels)),
+                labels.membership(),
+                self.cfg["decoder"],
+                self.cfg["threshold"],
+                n_best,
+                self.cfg["entropy"],
+            )
+        predictions = predictions_by_doc(
+            (entities for entities, _ in found), cut, labels, len(docs)
         )
-        return predictions_by_doc(found, cut, self.label_set, len(docs))
+        if n_best == 1 and not self.cfg["entropy"]:
+            return predictions
+        candidates = (candidates for _, candidates in found)
+        return add_candidates(predictions, candidates, cut, labels, n_best)
 
     def set_annotations(
         self, docs: Iterable[Doc], predictions: list[Prediction]
     ) -> None:
-        """Write predicted spans to `doc.spans`, and to `doc.ents` if asked.
+        """Write predictions to `doc.spans`, and to `doc.ents` if asked.
 
         docs (Iterable[Doc]): The batch.
         predictions (list[Prediction]): What `predict` returned for it.
         """
-        for doc, (spans, scores) in zip(docs, predictions, strict=True):
-            write_span_group(doc, self.key, spans, scores)
+        for doc, prediction in zip(docs, predictions, strict=True):
+            write_prediction(doc, self.key, prediction)
             if self.cfg["annotate_ents"]:
-                write_ents(doc, spans)
+                write_ents(doc, prediction.spans)
 
     def update(
         self,
