@@ -39,6 +39,7 @@ class Contestant:
 
     def __init__(self, args, name):
         self.pipe, settings = CONTESTANTS[name]
+        settings = {**settings, "corpora.train.limit": args.limit}
         config = make_config(args, self.pipe, settings, args.rate, 10_000)
         self.nlp = init_nlp(config, use_gpu=args.gpu_id)
         optimizer = config.interpolate()["training"]["optimizer"]
