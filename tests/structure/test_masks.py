@@ -285,6 +285,11 @@ def test_masks_largest_compatible_has_the_largest_weight_without_crossing(weight
     assert sum(row[2] for row in chosen) == best
 
 
+def test_masks_largest_compatible_adds_the_weights_of_one_span():
+    table = [(1, 3, 3), (0, 2, 2), (0, 2, 2)]
+    assert largest_compatible(table, 3) == [False, True, True]
+
+
 def test_masks_largest_compatible_of_nothing_is_nothing():
     assert largest_compatible([], 3) == []
 

@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from spacy_treecrf.structure import (
     best_tree,
+    entropy,
     log_partition,
     log_probability,
     marginals,
@@ -37,6 +38,7 @@ FUNCTIONS = {
     "marginals": marginals,
     "best_tree": best_tree,
     "mbr_tree": mbr_tree,
+    "entropy": entropy,
     "mbr_tree_threshold": lambda p, lengths: mbr_tree(p, lengths, 0.3),
 }
 every_function = pytest.mark.parametrize(
