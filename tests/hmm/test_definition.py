@@ -32,7 +32,7 @@ def sentence(draw, words):
 @pytest.mark.parametrize("unknown", ["split", "merged"])
 @pytest.mark.parametrize("product_level", [False, True])
 @pytest.mark.parametrize("punctuation_context", [False, True])
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     corpus=st.lists(sentence(WORDS), min_size=2, max_size=8),
     tested=st.lists(sentence(NEW), min_size=1, max_size=4),
