@@ -65,7 +65,10 @@ def experiments(data: dict[str, Any]) -> str:
     parts.append(
         table(
             ("option", *COLUMNS),
-            ([row["name"], *scores(row)] for row in [mixed, *by_section["option"]]),
+            (
+                ["as shipped" if row is mixed else row["name"], *scores(row)]
+                for row in [mixed, *by_section["option"]]
+            ),
         )
     )
     parts.append("Size of the training data, nested random samples (Figure 5.4):")
@@ -111,6 +114,7 @@ def speed(found: list[dict[str, Any]]) -> str:
         return data
 
     rows = [[name, *(value(data, path) for data in found)] for name, path in lines]
+    rows = [row for row in rows if any(cell != "" for cell in row[1:])]
     return (
         "## Speed and size\n\nOne thread, best of several rounds in process time; "
         f"{found[0]['machine']}.\n\n"
