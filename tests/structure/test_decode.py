@@ -171,6 +171,12 @@ def test_decode_never_chooses_a_label_of_minus_infinity(batch, seed):
         assert not any(blocked[number][node] for node in tree)
 
 
+def test_decode_chooses_the_fewest_impossible_nodes_where_no_tree_is_possible():
+    potentials = torch.zeros(1, 4, 4, 1)
+    potentials[0, 0, 3] = potentials[0, 1, 3] = -math.inf
+    assert (0, 2, 0) in best_tree(potentials, [3])[0]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("scale", [1e4, -1e4])
 def test_decode_of_large_scores_is_the_argmax(scale, dtype):
