@@ -185,6 +185,7 @@ def run(args, system):
     rate = max(search, key=search.get) if search else args.rates[0]
     nlp, seconds, cpu_seconds = train_system(args, pipe, settings, rate, args.steps)
     best, scores = choose_threshold(nlp, pipe, dev)
+    nlp.to_disk(args.models / f"{args.name}.{system}")
     gold, docs = encode(nlp, pipe, test)
     found = find_spans(nlp, pipe, docs)
     result = {
@@ -230,6 +231,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gpu-id", type=int, default=-1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--models", type=Path, default=ROOT / "training" / "compare")
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(args.threads)
