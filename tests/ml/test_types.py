@@ -32,6 +32,7 @@ def test_types_chunks_hold_each_segment_once(lengths, bound):
 def test_types_chunks_keep_to_their_bound_unless_one_segment_is_larger(lengths, bound):
     for chunk in segments_of(lengths).chunks(bound):
         total = sum(cells(lengths[number]) for number in chunk)
+        assert len(chunk)
         assert total <= bound or len(chunk) == 1
 
 

@@ -11,7 +11,7 @@ from oracles import bracketings, labelled_trees, tree_cells, tree_scores
 from strategies import batches, few, is_span, random_batch, seeds
 
 from spacy_treecrf.structure import best_tree, marginals, mbr_tree
-from spacy_treecrf.structure.decode import best_bracketing
+from spacy_treecrf.structure.decode import best_bracketing, packed_mbr_tree
 from spacy_treecrf.structure.spans import SpanIndex
 
 DTYPES = [torch.float32, torch.float64]
@@ -79,6 +79,17 @@ def test_decode_mbr_threshold_maximises_what_exceeds_it(batch, threshold, two_la
         assert sum(found) == pytest.approx(expected.item(), abs=1e-4)
         assert all(gain > 0 for gain in found)
         assert is_tree(tree, length)
+
+
+def test_decode_mbr_threshold_does_not_count_what_lies_below_it():
+    # (0, 3) and (1, 3) have the larger sum, but only (0, 2) exceeds the threshold.
+    chances = torch.zeros(1, 5, 5, 2)
+    chances[0, 0, 2, 0] = 0.6
+    chances[0, 0, 3, 0] = chances[0, 1, 3, 0] = 0.45
+    index = SpanIndex.build([4])
+    rows, labels = packed_mbr_tree(index.pack(chances), index, threshold=0.5)
+    entities = rows[labels == 0]
+    assert (index.start[entities].tolist(), index.end[entities].tolist()) == ([0], [2])
 
 
 def test_decode_mbr_threshold_gives_other_nodes_the_first_latent_label():
