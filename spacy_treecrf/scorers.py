@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import numpy as np
+from spacy.attrs import ORTH
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -137,11 +139,9 @@ def aligned_predictions(example: Example, spans_key: str) -> set[LabelledSpan]:
         at offsets that no gold span has, and so counts as wrong.
     """
     predicted: set[LabelledSpan] = set()
-    same_tokens = [t.text for t in example.predicted] == [
-        t.text for t in example.reference
-    ]
+    aligned = same_tokens(example)
     for span in example.predicted.spans.get(spans_key, []):
-        if same_tokens:
+        if aligned:
             predicted.add((span.start, span.end, span.label_))
             continue
         found = example.get_aligned_spans_x2y([span], allow_overlap=True)
@@ -150,6 +150,13 @@ def aligned_predictions(example: Example, spans_key: str) -> set[LabelledSpan]:
         else:
             predicted.add((-1 - span.start, -1 - span.end, span.label_))
     return predicted
+
+
+def same_tokens(example: Example) -> bool:
+    """Whether predicted and reference Doc have the same tokens."""
+    # By the hashes of their texts: token by token took a tenth of an update.
+    x, y = (doc.to_array(ORTH) for doc in (example.predicted, example.reference))
+    return bool(np.array_equal(x, y))
 
 
 def _is_inside(span: LabelledSpan, edges: set[tuple[int, int]]) -> bool:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from spacy.attrs import ORTH, SENT_START
+from spacy.attrs import SENT_START
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import logger
 
 from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.scorers import same_tokens
 
 from ._sentences import DocSentences, join_sentences, read_sentences
 from ._spans import LabelledSpan, outermost_spans
@@ -118,7 +119,7 @@ def read_flat_corpus(
             keys.update(reference.spans.keys())
             if spans_key not in reference.spans:
                 n_without += not reference.has_annotation("ENT_IOB")
-            same = _same_tokens(example)
+            same = same_tokens(example)
             own = not same or _has_sentence_starts(example.predicted)
             docs.append(example.predicted)
             sentences_of.append(example.predicted if own else reference)
@@ -161,11 +162,6 @@ def read_flat_corpus(
         np.array([position[label] for label in labels], dtype=np.int64),
         label_names,
     )
-
-
-def _same_tokens(example: Example) -> bool:
-    x, y = example.predicted, example.reference
-    return len(x) == len(y) and np.array_equal(x.to_array(ORTH), y.to_array(ORTH))
 
 
 def _has_sentence_starts(doc: Doc) -> bool:

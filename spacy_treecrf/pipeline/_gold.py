@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.labels import LabelSet
 from spacy_treecrf.ml.loss import Annotation
+from spacy_treecrf.scorers import same_tokens
 from spacy_treecrf.structure.masks import ANY_LABEL, largest_compatible
 
 from ._segments import DocSegments
@@ -128,12 +129,6 @@ def aligned_group(
         else:
             lost.append(plain)
     return aligned, lost
-
-
-def same_tokens(example: Example) -> bool:
-    """Whether predicted and reference Doc have the same tokens."""
-    x, y = example.predicted, example.reference
-    return len(x) == len(y) and [t.text for t in x] == [t.text for t in y]
 
 
 def gold_labels(example: Example, cfg: dict[str, Any]) -> list[list[str]]:
