@@ -101,6 +101,13 @@ def test_decoding_mbr_has_the_largest_sum_above_the_threshold(lengths, seed, thr
         assert all(gain > 0 for gain in own)
 
 
+@pytest.mark.parametrize(("threshold", "kept"), [(0.5, 0), (0.49, 1)])
+def test_decoding_cky_drops_a_node_whose_marginal_is_the_threshold(threshold, kept):
+    chunk = chunk_of([1], n_labels=2, scale=0.0)
+    found = run([chunk], "cky", threshold, PLAIN[:1, :1], n_entity_labels=1)
+    assert len(found) == kept
+
+
 def test_decoding_mbr_cuts_at_one_half_by_default():
     chunk = chunk_of(LENGTHS, scale=3.0)
     assert run([chunk], "mbr").keys() == run([chunk], "mbr", 0.5).keys()
@@ -156,9 +163,8 @@ def test_decoding_finds_no_entity_that_borders_on_white_space(
     chunk = block(chunk_of([4], n_labels=2 + latent), 1)
     # Without the bar, every node would be an entity.
     chunk.data[:2] += 50.0
-    found = run(
-        [chunk], decoder, 0.01 if decoder == "mbr" else None, objective=objective
-    )
+    threshold = 0.0 if decoder == "mbr" else None
+    found = run([chunk], decoder, threshold, objective=objective)
     spans = {node[1:3] for node in found}
     assert (0, 4) in spans
     assert all(1 not in (start, end - 1) for start, end in spans)

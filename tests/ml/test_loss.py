@@ -9,8 +9,12 @@ import torch
 from spacy_treecrf.ml.loss import distribution_potentials, loss_and_gradients
 from spacy_treecrf.structure import marginals, masked_log_partition, observed_mask
 from spacy_treecrf.structure.inside import LOG_ZERO, log_partition
-from spacy_treecrf.structure.losses import normalize_potentials
-from spacy_treecrf.structure.masks import ANY_LABEL
+from spacy_treecrf.structure.losses import (
+    normalize_potentials,
+    smoothed_potentials,
+    tree_crf_losses,
+)
+from spacy_treecrf.structure.masks import ANY_LABEL, packed_masks
 
 from .chunks import (
     annotation_of,
@@ -52,6 +56,19 @@ def test_loss_of_each_segment_is_minus_log_p_of_its_entities():
     chart = dense(chunk)
     expected = log_partition(chart, LENGTHS) - dense_masked(chart, LENGTHS, OBSERVED)
     assert losses.dtype == np.float64
+    np.testing.assert_allclose(losses, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scope", ["all", "rejected"])
+def test_loss_smooths_the_zeros_of_its_scope(scope):
+    chunk = chunk_of(LENGTHS)
+    losses, _ = run([chunk], structure_smoothing=0.02, smoothing_scope=scope)
+    data, observed = torch.tensor(chunk.data), torch.tensor(OBSERVED)
+    allowed, rejected = packed_masks(chunk.index, 2, 3, observed)
+    masked = smoothed_potentials(
+        data, allowed, 0.02, rejected if scope == "rejected" else None
+    )
+    expected = tree_crf_losses(data, masked, chunk.index)
     np.testing.assert_allclose(losses, expected, rtol=1e-10)
 
 

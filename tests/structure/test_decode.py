@@ -82,10 +82,10 @@ def test_decode_mbr_threshold_maximises_what_exceeds_it(batch, threshold, two_la
 
 
 def test_decode_mbr_threshold_does_not_count_what_lies_below_it():
-    # (0, 3) and (1, 3) have the larger sum, but only (0, 2) exceeds the threshold.
+    # (1, 4) and (1, 3) have the larger sum, but only (0, 2) exceeds the threshold.
     chances = torch.zeros(1, 5, 5, 2)
     chances[0, 0, 2, 0] = 0.6
-    chances[0, 0, 3, 0] = chances[0, 1, 3, 0] = 0.45
+    chances[0, 1, 4, 0] = chances[0, 1, 3, 0] = 0.45
     index = SpanIndex.build([4])
     rows, labels = packed_mbr_tree(index.pack(chances), index, threshold=0.5)
     entities = rows[labels == 0]
