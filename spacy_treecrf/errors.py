@@ -33,10 +33,6 @@ class Errors:
         "Lower the learning rate, or set `grad_clip`; if it happens in the first steps, "
         "look at these documents and at the encoder's output."
     )
-    T006 = (
-        '[T006] `inference = "torch_struct"` needs the package torch-struct: '
-        '`pip install torch-struct`, or use `inference = "fused"`.'
-    )
 
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (

@@ -14,10 +14,7 @@ FLOOR = -1e6
 
 
 def log_partitions(potentials: Tensor, index: SpanIndex) -> Tensor:
-    """Log-sum over the trees of each segment, differentiable. (L, S) -> (B,).
-
-    RAISES (ImportError): If torch-struct is not installed.
-    """
+    """Log-sum over the trees of each segment, differentiable. (L, S) -> (B,)."""
     return _distribution(potentials, index).partition
 
 
