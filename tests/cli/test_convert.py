@@ -347,7 +347,9 @@ def test_convert_any_input_is_read_or_refused(
     assert sum(map(len, docs)) == sum(len(s.tokens) for s in sentences)
 
 
-@pytest.mark.parametrize("command", ["convert", "debug-data"])
+@pytest.mark.parametrize(
+    "command", ["convert", "corpus", "debug-data", "report", "visualize"]
+)
 def test_convert_docs_name_every_option(command):
     docs = Path(__file__).parent.parent.parent / "docs" / "api" / f"cli-{command}.md"
     help_text = CliRunner().invoke(app, [command, "--help"]).output
