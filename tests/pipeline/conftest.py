@@ -1,7 +1,10 @@
 """Trained pipelines that several test files share; no test may change them."""
 
+import gzip
+import json
+
 import pytest
-from nested_toy import add_treecrf, toy_examples, train, untrained
+from nested_toy import toy_examples, train, untrained
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +23,13 @@ def unsure():
     return nlp
 
 
-@pytest.fixture
-def add():
-    """How to add a small `treecrf` pipe to a pipeline."""
-    return add_treecrf
+@pytest.fixture(scope="session")
+def litbank_texts(corpora):
+    """The texts of LitBank's test set, each joined from its sentences."""
+    texts = {}
+    with gzip.open(
+        corpora / "litbank" / "test.jsonl.gz", "rt", encoding="utf8"
+    ) as file:
+        for line in map(json.loads, file):
+            texts.setdefault(line["doc"], []).extend(line["tokens"])
+    return [" ".join(tokens) for tokens in texts.values()]
