@@ -205,9 +205,10 @@ def test_decode_of_1500_tokens_needs_no_recursion():
     potentials = torch.zeros(1, length + 1, length + 1, 2)
     potentials[..., 1] = 1.0
     potentials[0, :, length, 0] = 3.0
-    before = time.perf_counter()
+    # Time of this process: other work on the machine does not count.
+    before = time.process_time()
     tree = best_tree(potentials, [length])[0]
-    assert time.perf_counter() - before < 20
+    assert time.process_time() - before < 20
     assert len(tree) == 2 * length - 1
     assert sum(node[2] == 0 for node in tree) == length
 
