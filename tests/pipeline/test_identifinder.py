@@ -1,69 +1,26 @@
-"""The identifinder pipe: learning, annotation, storage, odd input."""
-
-import pickle
-import subprocess
-import sys
-from pathlib import Path
+"""The identifinder pipe: learning, annotation, candidates, settings."""
 
 import numpy as np
 import pytest
 import spacy
-from spacy.cli.train import train
+from flat_toy import (
+    CITIES,
+    ENTITIES,
+    PEOPLE,
+    TEXT,
+    examples_of,
+    found,
+    make_doc,
+    run,
+    sentence,
+    trained,
+)
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_treecrf.hmm.word_features import WordFeatures
 from spacy_treecrf.pipeline.identifinder import IdentiFinder, second_half
-
-PEOPLE = ["Ann Lee", "Bo Chan", "Cy Dow", "Di Ek", "Ed Fry", "Flo Gray"]
-CITIES = ["Paris", "Rome", "Oslo", "New York"]
-
-
-def make_doc(vocab, words, spans=None, ents=None, key="nested", starts=None):
-    doc = Doc(vocab, words=words, sent_starts=starts)
-    if spans is not None:
-        doc.spans[key] = [Span(doc, s, e, label=label) for s, e, label in spans]
-    if ents is not None:
-        doc.ents = [Span(doc, s, e, label=label) for s, e, label in ents]
-    return doc
-
-
-def sentence(person, city):
-    first, last = person.split(), city.split()
-    words = ["Mr.", *first, "lives", "in", *last, "."]
-    at = len(first) + 3
-    return words, [(1, 1 + len(first), "PER"), (at, at + len(last), "LOC")]
-
-
-def examples_of(nlp, gold="spans", **kwargs):
-    found = []
-    for person in PEOPLE:
-        for city in CITIES:
-            words, spans = sentence(person, city)
-            reference = make_doc(nlp.vocab, words, **{gold: spans}, **kwargs)
-            found.append(Example(Doc(nlp.vocab, words=words), reference))
-    return found
-
-
-def trained(**config):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder", config=config)
-    examples = examples_of(nlp)
-    nlp.initialize(lambda: examples)
-    return nlp
-
-
-def run(nlp, words):
-    return nlp(Doc(nlp.vocab, words=words))
-
-
-def found(doc, key="nested"):
-    return [(span.start, span.end, span.label_) for span in doc.spans[key]]
-
-
-TEXT = ["Mr.", "Gus", "Holt", "lives", "in", "Rome", "."]
-ENTITIES = [(1, 3, "PER"), (5, 6, "LOC")]
 
 
 def test_identifinder_finds_names_it_has_not_seen():
@@ -273,209 +230,6 @@ def test_identifinder_n_best_must_be_positive():
         IdentiFinder(Vocab(), n_best=0)
 
 
-# Storage and processes.
-
-
-def test_identifinder_disk_round_trip(tmp_path):
-    nlp = trained()
-    nlp.to_disk(tmp_path)
-    assert found(run(spacy.load(tmp_path), TEXT)) == ENTITIES
-
-
-def test_identifinder_loads_in_a_new_process(tmp_path):
-    trained().to_disk(tmp_path)
-    code = (
-        "import sys, spacy\n"
-        "from spacy.tokens import Doc\n"
-        "nlp = spacy.load(sys.argv[1])\n"
-        f"doc = nlp(Doc(nlp.vocab, words={TEXT!r}))\n"
-        "print([(s.start, s.end, s.label_) for s in doc.spans['nested']])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(ENTITIES)
-
-
-def test_identifinder_loads_into_another_vocab():
-    data = trained().get_pipe("identifinder").to_bytes()
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("identifinder").from_bytes(data)
-    assert found(run(nlp, TEXT)) == ENTITIES
-    assert "PER" in nlp.vocab.strings
-
-
-def test_identifinder_pickles():
-    nlp = pickle.loads(pickle.dumps(trained()))
-    assert found(run(nlp, TEXT)) == ENTITIES
-
-
-def test_identifinder_runs_in_several_processes():
-    nlp = trained()
-    docs = [Doc(nlp.vocab, words=TEXT) for _ in range(8)]
-    results = list(nlp.pipe(docs, n_process=2, batch_size=2))
-    assert [found(doc) for doc in results] == [ENTITIES] * 8
-
-
-def test_identifinder_untrained_pipeline_round_trips(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    nlp.to_disk(tmp_path)
-    assert not spacy.load(tmp_path).get_pipe("identifinder").is_initialized
-
-
-def test_identifinder_can_be_sourced():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder", source=trained())
-    assert found(run(nlp, TEXT)) == ENTITIES
-
-
-@pytest.mark.parametrize("data", [b"x", b"PK\x03\x04broken"])
-def test_identifinder_refuses_broken_bytes(data):
-    pipe = spacy.blank("en").add_pipe("identifinder")
-    with pytest.raises(ValueError, match="T073"):
-        pipe.from_bytes(data)
-
-
-def test_identifinder_refuses_a_model_of_other_features():
-    data = trained().get_pipe("identifinder").to_bytes()
-    features = {
-        "@misc": "spacy-treecrf.identifinder_features.v1",
-        "feature_set": "five",
-    }
-    pipe = spacy.blank("en").add_pipe("identifinder", config={"features": features})
-    with pytest.raises(ValueError, match=r"T073.*trained with"):
-        pipe.from_bytes(data)
-
-
-# Training through spaCy.
-
-
-def test_identifinder_update_changes_nothing():
-    nlp = trained()
-    before = nlp.get_pipe("identifinder").to_bytes()
-    losses = nlp.update(examples_of(nlp))
-    assert losses == {"identifinder": 0.0}
-    assert nlp.get_pipe("identifinder").to_bytes() == before
-
-
-def test_identifinder_training_twice_replaces_the_model():
-    nlp = trained()
-    first = nlp.get_pipe("identifinder").to_bytes()
-    examples = examples_of(nlp)
-    nlp.initialize(lambda: examples)
-    assert nlp.get_pipe("identifinder").to_bytes() == first
-
-
-def test_identifinder_refuses_a_sampled_stream():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    nlp.config["training"] = {"max_epochs": -1}
-    examples = examples_of(nlp)
-    with pytest.raises(ValueError, match="T071"):
-        nlp.initialize(lambda: examples)
-
-
-def test_identifinder_refuses_to_predict_untrained():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    with pytest.raises(ValueError, match="T072"):
-        nlp("Some text")
-
-
-def test_identifinder_scores_examples():
-    nlp = trained()
-    scores = nlp.evaluate(examples_of(nlp))
-    assert scores["spans_nested_f"] == 1.0
-    assert scores["spans_nested_muc_f"] == 1.0
-
-
-# Gold that cannot be used.
-
-
-def test_identifinder_refuses_a_corpus_without_entities():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    examples = examples_of(nlp, key="other")
-    with pytest.raises(ValueError, match=r"T070.*\['other'\]"):
-        nlp.initialize(lambda: examples)
-
-
-def test_identifinder_warns_once_of_nested_gold():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    words = ["Bank", "of", "China", "fell"]
-    reference = make_doc(nlp.vocab, words, spans=[(2, 3, "GPE"), (0, 3, "ORG")])
-    examples = [Example(Doc(nlp.vocab, words=words), reference)] * 3
-    with pytest.warns(UserWarning, match=r"T080.*3 of 6 gold spans") as caught:
-        nlp.initialize(lambda: examples)
-    assert len(caught) == 1
-    assert "'China' in document 0" in str(caught[0].message)
-    assert found(run(nlp, words)) == [(0, 3, "ORG")]
-
-
-def test_identifinder_warns_of_gold_that_fits_no_tokens():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    words, spans = sentence(PEOPLE[0], CITIES[0])
-    odd = make_doc(nlp.vocab, ["No", "way", "Jo", "se"], spans=[(2, 3, "PER")])
-    predicted = Doc(nlp.vocab, words=["No", "way", "Jose"], spaces=[True, True, False])
-    odd = Doc(nlp.vocab, words=["No", "way", "Jo", "se"], spaces=[True, True, 0, 0])
-    odd.spans["nested"] = [Span(odd, 2, 3, label="PER")]
-    good = make_doc(nlp.vocab, words, spans=spans)
-    examples = [Example(predicted, odd), Example(Doc(nlp.vocab, words=words), good)]
-    with pytest.warns(UserWarning, match=r"T080.*1 of 3 .*do not fit the tokens"):
-        nlp.initialize(lambda: examples)
-
-
-def test_identifinder_aligns_gold_of_other_tokens():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    predicted = Doc(nlp.vocab, words=["New", "York-based"], spaces=[True, False])
-    words = ["New York", "-", "based"]
-    reference = Doc(nlp.vocab, words=words, spaces=[False] * 3)
-    reference.spans["nested"] = [Span(reference, 0, 3, label="ADJ")]
-    nlp.initialize(lambda: [Example(predicted, reference)])
-    assert found(run(nlp, ["New", "York-based"])) == [(0, 2, "ADJ")]
-
-
-def test_identifinder_warns_of_gold_that_crosses_a_sentence_start():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    words = ["Al", "Bo", "Cy", "left"]
-    reference = make_doc(
-        nlp.vocab, words, spans=[(0, 2, "PER"), (2, 3, "PER")], starts=[1, 1, -1, -1]
-    )
-    with pytest.warns(UserWarning, match=r"T080.*cross a sentence start"):
-        nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=words), reference)])
-
-
-def test_identifinder_warns_of_documents_without_annotation():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    examples = examples_of(nlp)
-    bare = Doc(nlp.vocab, words=["Nothing", "here"])
-    examples.append(Example(Doc(nlp.vocab, words=["Nothing", "here"]), bare))
-    with pytest.warns(UserWarning, match=r"T081.*1 of 25"):
-        nlp.initialize(lambda: examples)
-
-
-@pytest.mark.parametrize("label", ["B-CELL", "O", "two words", "🚀", "A/B:c"])
-def test_identifinder_labels_may_hold_any_characters(label, tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
-    words = ["Mr.", "Gus", "left"]
-    reference = make_doc(nlp.vocab, words, spans=[(1, 2, label)])
-    nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=words), reference)] * 3)
-    nlp.to_disk(tmp_path)
-    assert found(run(spacy.load(tmp_path), words)) == [(1, 2, label)]
-
-
 def test_identifinder_refuses_a_setting_without_meaning():
     with pytest.raises(ValueError, match="merged"):
         spacy.blank("en").add_pipe("identifinder", config={"unknown": "none"})
@@ -510,19 +264,3 @@ def test_identifinder_halves_are_whole_documents(docs, expected):
 
 def test_identifinder_group_is_a_span_group():
     assert isinstance(run(trained(), TEXT).spans["nested"], SpanGroup)
-
-
-def test_identifinder_trains_with_the_shipped_config(tmp_path):
-    nlp = spacy.blank("en")
-    for name in ("train", "dev"):
-        docs = [example.reference for example in examples_of(nlp)]
-        DocBin(docs=docs).to_disk(tmp_path / f"{name}.spacy")
-    config = Path(__file__).parents[2] / "configs" / "identifinder.cfg"
-    overrides = {
-        "paths.train": str(tmp_path / "train.spacy"),
-        "paths.dev": str(tmp_path / "dev.spacy"),
-    }
-    train(config, tmp_path / "out", overrides=overrides)
-    best = spacy.load(tmp_path / "out" / "model-best")
-    assert best.meta["performance"]["spans_nested_f"] == 1.0
-    assert found(run(best, TEXT)) == ENTITIES
