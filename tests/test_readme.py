@@ -1,0 +1,83 @@
+"""The code and the links of README.md and docs/ are true."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from typer.main import get_command
+
+from spacy_treecrf.cli import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
+# A file or folder of the repository, in back quotes; capitals stand for something.
+NAMED = re.compile(
+    r"`((?:spacy_treecrf|configs|docs|benchmarks|tests|assets)/[\w./-]+)`"
+)
+
+
+def blocks(page, language):
+    found = BLOCK.findall(page.read_text(encoding="utf8"))
+    return [code for name, code in found if name == language]
+
+
+@pytest.fixture(scope="module")
+def model():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("treecrf")
+    words = ["The", "Bank", "of", "China", "opened", "an", "office", "in", "Lyon", "."]
+    gold = Doc(nlp.vocab, words=words)
+    gold.spans["nested"] = [Span(gold, 1, 4, "ORG"), Span(gold, 3, 4, "GPE")]
+    examples = [Example(Doc(nlp.vocab, words=words), gold)]
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(30):
+        nlp.update(examples, sgd=optimizer)
+    return nlp
+
+
+def test_readme_code_prints_the_entities(model, monkeypatch, capsys):
+    monkeypatch.setattr(spacy, "load", lambda path: model)
+    (code,) = blocks(ROOT / "README.md", "python")
+    exec(compile(code, "README.md", "exec"), {})
+    assert "Bank of China" in capsys.readouterr().out
+
+
+def test_readme_config_is_that_of_the_pipe():
+    (text,) = blocks(ROOT / "README.md", "ini")
+    shipped = spacy.util.load_config(ROOT / "configs" / "treecrf.cfg")
+    example = spacy.util.load_config_from_str(text, interpolate=False)
+    scorer = example["components"]["treecrf"]["model"]["span_scorer"]
+    expected = shipped["components"]["treecrf"]["model"]["span_scorer"]
+    assert scorer["@architectures"] == expected["@architectures"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_readme_links_lead_somewhere(page):
+    for target in LINK.findall(page.read_text(encoding="utf8")):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_readme_files_named_exist(page):
+    for name in NAMED.findall(page.read_text(encoding="utf8")):
+        assert (ROOT / name).exists(), f"{page.name}: {name}"
+
+
+def test_readme_commands_of_ours_have_known_names_and_options():
+    commands = get_command(app).commands
+    text = (ROOT / "README.md").read_text(encoding="utf8")
+    lines = [line for line in text.splitlines() if "-m spacy treecrf" in line]
+    assert lines
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if "treecrf" not in words:
+            continue
+        name, *arguments = words[words.index("treecrf") + 1 :]
+        known = {option for p in commands[name].params for option in p.opts}
+        assert {a for a in arguments if a.startswith("--")} <= known
