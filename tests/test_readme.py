@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 # A file or folder of the repository, in back quotes; capitals stand for something.
 NAMED = re.compile(
-    r"`((?:spacy_treecrf|configs|docs|benchmarks|tests|assets)/[\w./-]+)`"
+    r"`((?:spacy_treecrf|configs|docs|benchmarks|tests|assets)/[a-z_./\d-]+)`"
 )
 
 
