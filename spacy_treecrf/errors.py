@@ -33,6 +33,12 @@ class Errors:
         "Lower the learning rate, or set `grad_clip`; if it happens in the first steps, "
         "look at these documents and at the encoder's output."
     )
+    T007 = (
+        "[T007] Pipe '{name}' computes potentials that are not finite, so that no entity "
+        "can be told, for the documents {docs}. In training the weights have diverged: "
+        "lower the learning rate, or set `grad_clip`. Otherwise look at the encoder's "
+        "output for these documents."
+    )
 
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (

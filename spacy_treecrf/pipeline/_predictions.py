@@ -1,18 +1,21 @@
 """From entities in segments to labelled spans in Docs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
+from thinc.api import to_numpy
 
+from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelSet
 
-from ._segments import DocSegments
+from ._segments import DocSegments, doc_texts
 from ._spans import LabelledSpan, write_span_group
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.decoding import Candidates, Entities
+    from spacy_treecrf.ml.types import SpanPotentials
 
 
 class Rank(NamedTuple):
@@ -65,6 +68,31 @@ def write_prediction(doc: Doc, key: str, prediction: Prediction) -> None:
                 Span(doc, start, end, label=label) for start, end, label in rank.spans
             ],
         )
+
+
+def finite_potentials(
+    potentials: "Iterable[SpanPotentials]",
+    docs: Sequence[Doc],
+    cut: DocSegments,
+    name: str,
+) -> "Iterator[SpanPotentials]":
+    """Pass potentials on, unless no tree could be told from another by them.
+
+    potentials (Iterable[SpanPotentials]): Chunks of a batch.
+    docs (Sequence[Doc]): The batch. cut (DocSegments): Its segments.
+    name (str): Name of the pipe.
+    YIELDS (SpanPotentials): The same chunks.
+    RAISES (ValueError): If one is not finite: spans and scores would be arbitrary.
+    """
+    for chunk in potentials:
+        # One sum tells: it is finite only if all potentials are.
+        if not np.isfinite(float(chunk.data.sum(axis=(0, 1)))):
+            bad = ~np.isfinite(to_numpy(chunk.data)).all(axis=0)
+            segments = chunk.numbers[chunk.index.segment.cpu().numpy()[bad]]
+            texts = doc_texts(docs, cut, segments)
+            if texts:
+                raise ValueError(Errors.T007.format(name=name, docs=texts))
+        yield chunk
 
 
 def predictions_by_doc(

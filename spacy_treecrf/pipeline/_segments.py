@@ -47,6 +47,16 @@ class DocSegments:
         return self.start + self.segments.lengths
 
 
+def doc_texts(docs: Sequence[Doc], cut: DocSegments, segments: np.ndarray) -> list[str]:
+    """How the Docs begin that some segments are of, for messages.
+
+    docs (Sequence[Doc]): The batch. cut (DocSegments): Its segments.
+    segments (np.ndarray): Numbers of segments.
+    RETURNS (list[str]): The first characters of each Doc.
+    """
+    return [docs[number].text[:60] for number in np.unique(cut.doc[segments])]
+
+
 class WindowCount:
     """Counts the Docs that `max_length` cut; warns of them once.
 

@@ -20,10 +20,11 @@ from spacy_treecrf.labels import LabelData, LabelSet
 from ._predictions import (
     Prediction,
     add_candidates,
+    finite_potentials,
     predictions_by_doc,
     write_prediction,
 )
-from ._segments import DocSegments, WindowCount
+from ._segments import DocSegments, WindowCount, doc_texts
 from ._settings import check_score_weights, check_settings, loss_settings
 from ._spans import write_ents
 
@@ -213,6 +214,7 @@ class TreeCRF(TrainablePipe):
 
         docs (Iterable[Doc]): The batch.
         RETURNS (list[Prediction]): For each Doc what is to be written.
+        RAISES (ValueError): If the weights give potentials that are not finite.
         """
         from spacy_treecrf.ml.decoding import decode_with_candidates
 
@@ -223,9 +225,10 @@ class TreeCRF(TrainablePipe):
         if len(cut.segments):
             self._require_labels()
             self._windows.warn(self.cfg["max_length"])
+            potentials = self.model.predict((docs, cut.segments))
             found = decode_with_candidates(
                 self.model,
-                self.model.predict((docs, cut.segments)),
+                finite_potentials(potentials, docs, cut, self.name),
                 loss_settings(self.cfg, len(labels)),
                 labels.membership(),
                 self.cfg["decoder"],
@@ -318,14 +321,9 @@ class TreeCRF(TrainablePipe):
         )
         loss = float(segment_losses.mean())
         if not np.isfinite(loss):
-            bad = sorted(set(cut.doc[~np.isfinite(segment_losses)].tolist()))
-            raise ValueError(
-                Errors.T005.format(
-                    name=self.name,
-                    loss=loss,
-                    docs=[examples[number].predicted.text[:60] for number in bad],
-                )
-            )
+            bad = np.flatnonzero(~np.isfinite(segment_losses))
+            texts = doc_texts([example.predicted for example in examples], cut, bad)
+            raise ValueError(Errors.T005.format(name=self.name, loss=loss, docs=texts))
         return loss, gradients
 
     def initialize(

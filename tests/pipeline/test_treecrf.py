@@ -231,6 +231,26 @@ def test_treecrf_update_needs_no_group_on_the_predicted_doc():  # I-08
     assert not example.predicted.spans
 
 
+def diverged():
+    """A pipeline whose weights are no numbers."""
+    nlp = initialized()
+    scorer = nlp.get_pipe("treecrf").model.get_ref("output_layer")
+    scorer.shims[0]._model.bilinear.data.fill_(math.nan)
+    return nlp
+
+
+def test_treecrf_loss_that_is_not_finite_names_the_docs():  # I-11
+    nlp = diverged()
+    with pytest.raises(ValueError, match=r"T005.*is nan.*\['Bank of Rome '\]"):
+        nlp.update([make_example(nlp.vocab, "Bank of Rome", [])])
+
+
+def test_treecrf_potentials_that_are_not_finite_name_the_docs():
+    nlp = diverged()
+    with pytest.raises(ValueError, match=r"T007.*\['Bank of Rome '\]"):
+        run(nlp, "Bank of Rome")
+
+
 # Output.
 
 
