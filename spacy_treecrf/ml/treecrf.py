@@ -81,7 +81,9 @@ def init(
 
 def concatenate(vectors: list[Floats2d], model: Model[Any, Any]) -> Floats2d:
     """Vectors of the tokens of all Docs, in one array. Shape: (T, nI)."""
-    return cast(Floats2d, model.ops.xp.concatenate(vectors))
+    # A transformer's listener gives an empty Doc an array of width 0.
+    filled = [array for array in vectors if len(array)]
+    return cast(Floats2d, model.ops.xp.concatenate(filled or vectors))
 
 
 def forward(
