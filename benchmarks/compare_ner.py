@@ -185,6 +185,7 @@ def run(args, system):
     rate = max(search, key=search.get) if search else args.rates[0]
     nlp, seconds, cpu_seconds = train_system(args, pipe, settings, rate, args.steps)
     best, scores = choose_threshold(nlp, pipe, dev)
+    args.models.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(args.models / f"{args.name}.{system}")
     gold, docs = encode(nlp, pipe, test)
     found = find_spans(nlp, pipe, docs)
