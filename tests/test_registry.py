@@ -72,6 +72,11 @@ def test_registry_names_have_prefix_and_version(group, name):
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
+def test_registry_every_module_imports(module):  # I-86
+    import_module(".".join(module.with_suffix("").parts).removesuffix(".__init__"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
 def test_registry_decorated_names_are_listed(module):
     names = {entry[:2] for entry in LISTED}
     assert set(decorated(module)) <= names
