@@ -137,7 +137,10 @@ def format_table(header: Row, rows: list[Row], layout: Layout) -> str:
     """Write a table, first column to the left, the figures to the right."""
     if layout is Layout.text:
         aligns = ("l", *"r" * (len(header) - 1))
-        return str(table(rows, header=header, divider=True, aligns=aligns))
+        width = max(len(cell) for row in [header, *rows] for cell in row)
+        return str(
+            table(rows, header=header, divider=True, aligns=aligns, max_col=width)
+        )
     lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped) + "\n"

@@ -19,6 +19,8 @@ from spacy_treecrf.data.statistics import crossing_pairs, nesting_depths
 from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
 
+# Columns of a table are padded to their longest cell, but to no more than this.
+MAX_WIDTH = 60
 # Colours for labels that displaCy has none for; light, since black text stands beside.
 PALETTE = (
     *("#8fd3e8", "#f6c177", "#b8e08c", "#f2a7b5", "#c9b6f2", "#f4e285"),
@@ -142,7 +144,8 @@ def print_table(doc: Doc, spans_key: str) -> None:
         shown = "-" if probability is None else f"{probability:.3f}"
         rows.append((text, label, shown, str(depth)))
     header = ("Text", "Label", "Probability", "Depth")
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", "r", "r"))
+    aligns = ("l", "l", "r", "r")
+    msg.table(rows, header=header, divider=True, aligns=aligns, max_col=MAX_WIDTH)
 
 
 def spans_of(doc: Doc, spans_key: str) -> list[LabelledSpan]:
