@@ -83,6 +83,18 @@ def initialized(examples=None, **config):
     return nlp
 
 
+def copy_of(nlp, **settings):
+    """A pipeline with a copy of the trained pipe and other settings.
+
+    `add_pipe(source=nlp)` would share the pipe, and so change what other tests use.
+    """
+    again = spacy.blank("en")
+    pipe = add_treecrf(again)
+    pipe.from_bytes(nlp.get_pipe("treecrf").to_bytes())
+    pipe.cfg.update(settings)
+    return again
+
+
 def train(nlp, examples, steps=60, learn_rate=0.005):
     """Overfit; RETURNS (list[float]): The loss of each step."""
     optimizer = nlp.initialize(lambda: examples)

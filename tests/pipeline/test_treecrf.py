@@ -9,6 +9,7 @@ from nested_toy import (
     LABELS,
     SENTENCES,
     add_treecrf,
+    copy_of,
     found,
     initialized,
     make_doc,
@@ -259,8 +260,8 @@ def test_treecrf_scores_are_exact_marginals(unsure):
     # the label marked incorrect and all else not annotated.
     doc = run(unsure, "Bank of Rome")
     assert doc.spans["nested"]
-    pipe = spacy.blank("en").add_pipe("treecrf", source=unsure)
-    pipe.cfg.update(missing_spans_key="missing", incorrect_spans_key="incorrect")
+    keys = {"missing_spans_key": "missing", "incorrect_spans_key": "incorrect"}
+    pipe = copy_of(unsure, **keys).get_pipe("treecrf")
     for span, score in zip(
         doc.spans["nested"], doc.spans["nested"].attrs["scores"], strict=True
     ):
@@ -284,9 +285,8 @@ def test_treecrf_group_has_name_and_scores(sure):
 def test_treecrf_threshold_drops_what_is_not_sure(unsure):
     doc = run(unsure, WORDS)
     scores = doc.spans["nested"].attrs["scores"]
-    pipe = spacy.blank("en").add_pipe("treecrf", source=unsure)
-    pipe.cfg["threshold"] = float(np.median(scores))
-    kept = pipe(Doc(unsure.vocab, words=WORDS.split(" "))).spans["nested"]
+    again = run(copy_of(unsure, threshold=float(np.median(scores))), WORDS)
+    kept = again.spans["nested"]
     assert 0 < len(kept) < len(scores)
     assert (kept.attrs["scores"] > np.median(scores)).all()
 
@@ -315,9 +315,7 @@ def test_treecrf_stands_behind_an_ner_pipe():  # I-22
 
 
 def test_treecrf_annotate_ents_writes_the_outermost(sure):  # I-22
-    pipe = spacy.blank("en").add_pipe("treecrf", source=sure)
-    pipe.cfg["annotate_ents"] = True
-    doc = pipe(Doc(sure.vocab, words=WORDS.split(" ")))
+    doc = run(copy_of(sure, annotate_ents=True), WORDS)
     assert [(ent.start, ent.end, ent.label_) for ent in doc.ents] == [(1, 4, "ORG")]
 
 

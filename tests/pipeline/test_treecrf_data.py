@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nested_toy import (
     SENTENCES,
     add_treecrf,
+    copy_of,
     found,
     initialized,
     make_doc,
@@ -305,9 +306,8 @@ def test_treecrf_loads_and_predicts_with_warnings_as_errors():  # I-81
 
 
 def test_treecrf_real_texts_in_batches(litbank_texts, unsure):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    nlp.add_pipe("treecrf", source=unsure)
+    nlp = copy_of(unsure)
+    nlp.add_pipe("sentencizer", first=True)
     one = [nlp(text) for text in litbank_texts]
     for batch_size in (1, 64):
         assert all(map(same, one, nlp.pipe(litbank_texts, batch_size=batch_size)))
