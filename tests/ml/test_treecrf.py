@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Config, Model, fix_random_seed
 
 from spacy_treecrf.ml import treecrf
 from spacy_treecrf.ml.biaffine import build_biaffine_span_scorer
@@ -150,6 +150,8 @@ def test_treecrf_starts_with_a_temperature_of_1():
 
 
 def test_treecrf_gradient_reaches_the_encoder_as_finite_differences_say():
+    # Maxout and ReLU have kinks: a fixed start, and a step that crosses none of them.
+    fix_random_seed(0)
     model = initialised()
     X = docs_and_segments()
     tok2vec = model.get_ref("tok2vec")
@@ -164,7 +166,7 @@ def test_treecrf_gradient_reaches_the_encoder_as_finite_differences_say():
         pairs = zip(model.predict(X), directions, strict=True)
         return sum(float((c.data * d).astype("float64").sum()) for c, d in pairs)
 
-    W, step = weights.get_param("W"), 1e-2
+    W, step = weights.get_param("W"), 2e-3
     change = rng.normal(size=W.shape).astype("float32")
     values = []
     for sign in (1, -1):
