@@ -5,16 +5,20 @@ import pickle
 
 import pytest
 
+from spacy_treecrf.rerank.boosting import train_boosting
 from spacy_treecrf.rerank.model import load_ranker
 from spacy_treecrf.rerank.voted_perceptron import train_perceptron
 
 from .random_data import random_data
 
 
-@pytest.fixture(params=["averaged", "last", "voted"])
+@pytest.fixture(params=["averaged", "last", "voted", "boosting"])
 def ranker(request):
     """A ranker of each kind."""
-    return getattr(train_perceptron(random_data(3, n_segments=30)), request.param)()
+    data = random_data(3, n_segments=30)
+    if request.param == "boosting":
+        return train_boosting(data, 20).ranker()
+    return getattr(train_perceptron(data), request.param)()
 
 
 def test_model_ranker_survives_as_header_and_arrays(ranker):
