@@ -10,6 +10,7 @@ Source: Collins (2002), section 4.2, Figure 2; Collins & Koo (2005), sections 4.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -92,7 +93,12 @@ class PairSums:
     def recompute(self) -> None:
         """Make all sums anew from the weights of the pairs."""
         self.sums[:] = 0
-        self._add(np.arange(self.pairs.n_pairs), self.weights)
+        starts = self.pairs.code_starts
+        sizes = np.diff(starts)
+        for first, last in _blocks(starts[1:]):
+            codes = self.pairs.codes[starts[first] : starts[last]]
+            each = np.repeat(self.weights[first:last], sizes[first:last])
+            self.sums += np.bincount(codes, each, minlength=len(self.sums))
         self.loss = float(self.weights.sum())
         self._update_gains()
 
@@ -116,18 +122,19 @@ class PairSums:
 
         RETURNS: The numbers 2 k (+ 1) met, repeated, or None if they are many.
         """
-        ends = np.cumsum(np.diff(self.pairs.code_starts)[rows])
-        total = int(ends[-1]) if len(ends) else 0
-        blocks = np.searchsorted(ends, np.arange(_BLOCK_CODES, total, _BLOCK_CODES))
+        starts = self.pairs.code_starts
+        blocks = _blocks(np.cumsum(starts[rows + 1] - starts[rows]))
         codes = None
-        for part in np.split(np.arange(len(rows)), blocks):
-            codes, sizes = codes_of(self.pairs, rows[part])
-            each = np.repeat(change[part], sizes)
+        for first, last in blocks:
+            codes, sizes = codes_of(self.pairs, rows[first:last])
+            each = np.repeat(change[first:last], sizes)
             if len(codes) > len(self.sums):
                 self.sums += np.bincount(codes, each, minlength=len(self.sums))
             else:
                 np.add.at(self.sums, codes, each)
-        return codes if total <= len(self.gains) and not len(blocks) else None
+        if len(blocks) == 1 and codes is not None and len(codes) <= len(self.gains):
+            return codes
+        return None
 
     def _update_gains(self, codes: np.ndarray | None = None) -> None:
         """Compute G of the features of some numbers 2 k (+ 1), or of all."""
@@ -168,6 +175,13 @@ class PairSums:
                 "and its best step is infinite"
             )
         return 0.5 * float(np.log(plus / minus))
+
+
+def _blocks(ends: np.ndarray) -> list[tuple[int, int]]:
+    """Cut rows into parts of about `_BLOCK_CODES` numbers, given where each row ends."""
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(_BLOCK_CODES, total, _BLOCK_CODES))
+    return list(pairwise([0, *cuts.tolist(), len(ends)]))
 
 
 def log_prob_weight(pairs: CandidatePairs) -> float:

@@ -83,11 +83,9 @@ class RankingData:
         starts = starts[(starts > 0) & (starts < len(self.indices))]
         falls[starts - 1] = False
         if falls.any():
-            row = int(
-                np.searchsorted(self.indptr, int(np.argmax(falls)) + 1, side="right")
-            )
+            row = int(np.searchsorted(self.indptr, int(np.argmax(falls)) + 1)) - 1
             raise ValueError(
-                f"expected sorted, distinct features, received others in row {row - 1}"
+                f"expected sorted, distinct features, received others in row {row}"
             )
 
     def _check_gold(self) -> None:

@@ -151,6 +151,19 @@ def test_boosting_sums_stay_those_that_are_computed_anew(data, seed):
     assert loss == pytest.approx(state.loss, rel=1e-9)
 
 
+@pytest.mark.parametrize("repeats", [1, 9])
+def test_boosting_sums_that_round_below_zero_are_taken_for_zero(repeats):
+    # Feature 0 sums up e^{37} and 1, loses the first to rounding's cost of the second.
+    heavy = [(0.0, {3}, (0, 1, 1)), (-37.0, {0, 1}, (1, 1, 1))]
+    light = [(0.0, {3}, (0, 1, 1)), (0.0, {0, 2}, (1, 1, 1))]
+    state = PairSums(candidate_pairs(build([heavy, *[light] * repeats], 4)), 1.0)
+    state.update(1, 60.0)
+    state.update(2, 60.0)
+    assert state.sums.min() < 0 or repeats > 1
+    assert np.isfinite(state.gains).all()
+    assert state.step(0, 0.1) >= 0
+
+
 @pytest.mark.parametrize("name", ["_RECOMPUTE_ROUNDS", "_BLOCK_CODES"])
 def test_boosting_does_not_depend_on_blocks_and_recomputing(name, monkeypatch):
     data = random_data(7, n_segments=40, n_features=40)
@@ -171,6 +184,14 @@ def test_boosting_weight_of_the_log_probability_is_the_best_of_a_grid(data, weig
     difference = pairs.log_prob_difference
     losses = np.exp(np.outer(grid, difference)) @ pairs.importance
     assert np.exp(weight * difference) @ pairs.importance <= losses.min() * (1 + 1e-12)
+
+
+def test_boosting_weight_of_the_log_probability_meets_no_overflow():
+    # 100 e^{100 w} against 3 * 100 e^{-100 w}: e^{1000} is met at the highest weight.
+    better = [(0.0, {0}, (0, 1, 1)), (-100.0, {1}, (1, 1, 1))]
+    worse = [(0.0, {0}, (1, 1, 1)), (-100.0, {1}, (0, 1, 1))]
+    pairs = candidate_pairs(build([better, worse, worse, worse], 2))
+    assert log_prob_weight(pairs) == pytest.approx(log(3) / 200)
 
 
 def test_boosting_weight_of_the_log_probability_survives_large_differences():
