@@ -108,11 +108,12 @@ def test_registry_factories_need_no_import_of_ours():  # I-09
         "nlp = spacy.blank('en')\n"
         "nlp.add_pipe('treecrf')\n"
         "nlp.add_pipe('identifinder')\n"
+        "nlp.add_pipe('maxent_ner')\n"
         "print(nlp.pipe_names)\n"
     )
     done = in_fresh_process(code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "['treecrf', 'identifinder']"
+    assert done.stdout.strip() == "['treecrf', 'identifinder', 'maxent_ner']"
 
 
 def test_registry_without_torch_spacy_still_works():  # I-10

@@ -85,7 +85,7 @@ class _Problems:
                     problem=kind,
                     first=self.first[kind],
                 ),
-                stacklevel=5,
+                stacklevel=6,
             )
 
 
@@ -150,7 +150,7 @@ def read_flat_corpus(
                 key=spans_key,
                 keys=sorted(keys),
             ),
-            stacklevel=4,
+            stacklevel=5,
         )
     label_names = tuple(sorted(set(labels)))
     position = {label: number for number, label in enumerate(label_names)}
@@ -162,6 +162,28 @@ def read_flat_corpus(
         np.array([position[label] for label in labels], dtype=np.int64),
         label_names,
     )
+
+
+def label_words(corpus: FlatCorpus) -> tuple[np.ndarray, np.ndarray]:
+    """Name class of each word of a corpus, and whether a segment begins at it.
+
+    corpus (FlatCorpus): The corpus.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Shapes: (T,).
+    """
+    n_words = corpus.sentences.n_words
+    name_classes = np.zeros(n_words, dtype=np.int64)
+    begins = np.zeros(n_words, dtype=bool)
+    lengths = corpus.end - corpus.start
+    offset = np.repeat(corpus.start - (np.cumsum(lengths) - lengths), lengths)
+    name_classes[np.arange(len(offset)) + offset] = np.repeat(
+        corpus.labels + 1, lengths
+    )
+    sentence_start = np.cumsum(corpus.sentences.lengths) - corpus.sentences.lengths
+    # A run of NOT-A-NAME begins after a name's end and at a sentence start.
+    begins[1:] = (name_classes[1:] == 0) & (name_classes[:-1] != 0)
+    begins[sentence_start] = True
+    begins[corpus.start] = True
+    return name_classes, begins
 
 
 def _has_sentence_starts(doc: Doc) -> bool:

@@ -47,6 +47,24 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
         warnings.warn(Warnings.T106.format(name=name), stacklevel=5)
 
 
+def check_maxent_settings(name: str, cfg: dict[str, Any]) -> None:
+    """Check the settings of a `maxent_ner` pipe.
+
+    name (str): Name of the pipe.
+    cfg (dict[str, Any]): Its settings.
+    RAISES (ValueError): If one is out of its range.
+    """
+    values = ("typed", "segment")
+    fits = cfg["tagging"] in values
+    _require(name, cfg, "tagging", fits, f"one of {values}")
+    for setting in ("cutoff", "beam", "n_best"):
+        _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
+    fits = cfg["n_best"] <= cfg["beam"]
+    _require(name, cfg, "n_best", fits, f"at most the setting 'beam', {cfg['beam']}")
+    fits = 0 <= cfg["l2"] < math.inf
+    _require(name, cfg, "l2", fits, "a number of at least 0")
+
+
 def _require(
     name: str, cfg: dict[str, Any], setting: str, fits: bool, expected: str
 ) -> None:

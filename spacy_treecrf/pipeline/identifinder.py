@@ -4,13 +4,11 @@ Source: Bikel, Schwartz & Weischedel (1999), "An Algorithm that Learns What's in
 Name". It trains in seconds, needs no GPU, and stands in for `treecrf` or spaCy's `ner`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.util import registry
 from spacy.vocab import Vocab
@@ -26,11 +24,11 @@ from spacy_treecrf.hmm.word_features import (
 )
 from spacy_treecrf.hmm.word_lists import WordLists
 
-from ._flat_gold import FlatCorpus, read_flat_corpus
-from ._learned_pipe import Arrays, Header, LearnedPipe
-from ._sentences import DocSentences, read_sentences
+from ._flat_gold import label_words
+from ._flat_pipe import FlatPipe, RankedEntities
+from ._learned_pipe import Arrays, Header
+from ._sentences import DocSentences
 from ._settings import check_score_weights
-from ._spans import LabelledSpan, write_ents, write_span_group
 
 DEFAULT_CONFIG = {
     "spans_key": "nested",
@@ -103,7 +101,7 @@ def make_identifinder(
     )
 
 
-class IdentiFinder(LearnedPipe):
+class IdentiFinder(FlatPipe):
     """Flat named entities from a hidden Markov model of name classes."""
 
     def __init__(
@@ -176,11 +174,6 @@ class IdentiFinder(LearnedPipe):
         )
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """RETURNS (tuple[str, ...]): The labels seen in training, sorted."""
-        return self._labels
-
-    @property
     def is_initialized(self) -> bool:
         """RETURNS (bool): Whether the model has been counted or loaded."""
         return self._model is not None
@@ -212,11 +205,10 @@ class IdentiFinder(LearnedPipe):
         RAISES (ValueError): If there is no entity in the corpus, or only a sample of it.
         """
         validate_get_examples(get_examples, "IdentiFinder.initialize")
-        self._require_whole_corpus(nlp)
         check_score_weights(self.name, self.cfg["spans_key"], nlp)
         if lists is not None:
             self.lists = WordLists(lists)
-        corpus = read_flat_corpus(get_examples, self.name, self.cfg["spans_key"])
+        corpus = self._read_corpus(get_examples, nlp)
         self._set_labels(corpus.label_names)
         name_classes, begins = label_words(corpus)
         self._model = learn(
@@ -229,82 +221,12 @@ class IdentiFinder(LearnedPipe):
             self.lists,
         )
 
-    def _set_labels(self, labels: Iterable[str]) -> None:
-        self._labels = tuple(labels)
-        for label in self._labels:
-            self.vocab.strings.add(label)
-
-    def predict(self, docs: Sequence[Doc]) -> tuple[DocSentences, list[Entities]]:
-        """Decode Docs without changing them.
-
-        docs (Sequence[Doc]): The Docs.
-        RETURNS (tuple[DocSentences, list[Entities]]): Their sentences, and the entities
-            of the best labelling, or of each of the `n_best`.
-        """
-        model = self.name_class_model
-        sentences = read_sentences(docs)
+    def _decode(self, sentences: DocSentences) -> list[RankedEntities]:
+        model, n_best = self.name_class_model, self.cfg["n_best"]
         batch = _batch(sentences)
-        n_best = self.cfg["n_best"]
         if n_best == 1:
-            return sentences, [decode(model, batch)]
-        return sentences, decode_k_best(model, batch, n_best)
-
-    def set_annotations(
-        self, docs: Sequence[Doc], predictions: tuple[DocSentences, list[Entities]]
-    ) -> None:
-        """Write `doc.spans[spans_key]`, the candidates' groups and `doc.ents`.
-
-        docs (Sequence[Doc]): The Docs.
-        predictions (tuple[DocSentences, list[Entities]]): What `predict` returned.
-        """
-        sentences, ranks = predictions
-        key = self.cfg["spans_key"]
-        for doc, (spans, scores) in zip(
-            docs, self._by_doc(sentences, ranks[0]), strict=True
-        ):
-            write_span_group(doc, key, spans, scores)
-            if self.cfg["annotate_ents"]:
-                write_ents(doc, spans)
-        if self.cfg["n_best"] > 1:
-            for rank, entities in enumerate(ranks):
-                self._write_candidates(docs, sentences, entities, f"{key}:{rank}")
-
-    def _write_candidates(
-        self, docs: Sequence[Doc], sentences: DocSentences, entities: Entities, key: str
-    ) -> None:
-        """Write one candidate of every sentence that has so many."""
-        present = np.isfinite(entities.log_prob)
-        borders = np.searchsorted(sentences.docs, np.arange(len(docs) + 1))
-        for doc, (spans, scores), start, end in zip(
-            docs,
-            self._by_doc(sentences, entities),
-            borders[:-1].tolist(),
-            borders[1:].tolist(),
-            strict=True,
-        ):
-            here = present[start:end]
-            write_span_group(
-                doc,
-                key,
-                spans,
-                scores,
-                segments=sentences.segments[start:end][here].astype(np.int32),
-                log_prob=entities.log_prob[start:end][here],
-            )
-
-    def _by_doc(
-        self, sentences: DocSentences, entities: Entities
-    ) -> Iterable[tuple[list[LabelledSpan], np.ndarray]]:
-        """Spans in tokens of each Doc, and their posteriors."""
-        start = sentences.tokens[entities.start].tolist()
-        end = (sentences.tokens[entities.end - 1] + 1).tolist()
-        labels = [self._labels[number - 1] for number in entities.name_class.tolist()]
-        spans = list(zip(start, end, labels, strict=True))
-        borders = np.searchsorted(
-            entities.start, np.concatenate(([0], np.cumsum(sentences.doc_words)))
-        ).tolist()
-        for begin, stop in pairwise(borders):
-            yield spans[begin:stop], entities.posterior[begin:stop]
+            return [_ranked(decode(model, batch))]
+        return [_ranked(entities) for entities in decode_k_best(model, batch, n_best)]
 
     def _to_arrays(self) -> tuple[Header, Arrays]:
         header, arrays = self.name_class_model.to_arrays()
@@ -316,31 +238,19 @@ class IdentiFinder(LearnedPipe):
         self._set_labels(header["labels"])
 
 
+def _ranked(entities: Entities) -> RankedEntities:
+    return RankedEntities(
+        entities.start,
+        entities.end,
+        entities.name_class - 1,
+        entities.posterior,
+        entities.log_prob,
+    )
+
+
 def _batch(sentences: DocSentences) -> TokenBatch:
     types, token_types = sentences.types()
     return TokenBatch(types, token_types, sentences.lengths)
-
-
-def label_words(corpus: FlatCorpus) -> tuple[np.ndarray, np.ndarray]:
-    """Name class of each word of a corpus, and whether a segment begins at it.
-
-    corpus (FlatCorpus): The corpus.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Shapes: (T,).
-    """
-    n_words = corpus.sentences.n_words
-    name_classes = np.zeros(n_words, dtype=np.int64)
-    begins = np.zeros(n_words, dtype=bool)
-    lengths = corpus.end - corpus.start
-    offset = np.repeat(corpus.start - (np.cumsum(lengths) - lengths), lengths)
-    name_classes[np.arange(len(offset)) + offset] = np.repeat(
-        corpus.labels + 1, lengths
-    )
-    sentence_start = np.cumsum(corpus.sentences.lengths) - corpus.sentences.lengths
-    # A run of NOT-A-NAME begins after a name's end and at a sentence start.
-    begins[1:] = (name_classes[1:] == 0) & (name_classes[:-1] != 0)
-    begins[sentence_start] = True
-    begins[corpus.start] = True
-    return name_classes, begins
 
 
 def second_half(docs: np.ndarray) -> np.ndarray:

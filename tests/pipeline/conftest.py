@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from flat_toy import CONFIGS
 from nested_toy import toy_examples, train, untrained
 
 
@@ -33,3 +34,9 @@ def litbank_texts(corpora):
         for line in map(json.loads, file):
             texts.setdefault(line["doc"], []).extend(line["tokens"])
     return [" ".join(tokens) for tokens in texts.values()]
+
+
+@pytest.fixture(params=list(CONFIGS))
+def factory(request):
+    """Each of the pipes of flat entities."""
+    return request.param

@@ -1,4 +1,4 @@
-"""A toy corpus of flat names, and the pipe trained on it."""
+"""A toy corpus of flat names, and the flat pipes trained on it."""
 
 import spacy
 from spacy.tokens import Doc, Span
@@ -6,6 +6,8 @@ from spacy.training import Example
 
 PEOPLE = ["Ann Lee", "Bo Chan", "Cy Dow", "Di Ek", "Ed Fry", "Flo Gray"]
 CITIES = ["Paris", "Rome", "Oslo", "New York"]
+# What each flat pipe needs to learn from a handful of sentences.
+CONFIGS = {"identifinder": {}, "maxent_ner": {"cutoff": 1}}
 
 
 def make_doc(vocab, words, spans=None, ents=None, key="nested", starts=None):
@@ -34,9 +36,14 @@ def examples_of(nlp, gold="spans", **kwargs):
     return found
 
 
-def trained(**config):
+def untrained(factory, **config):
     nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder", config=config)
+    nlp.add_pipe(factory, config={**CONFIGS[factory], **config})
+    return nlp
+
+
+def trained(factory="identifinder", **config):
+    nlp = untrained(factory, **config)
     examples = examples_of(nlp)
     nlp.initialize(lambda: examples)
     return nlp

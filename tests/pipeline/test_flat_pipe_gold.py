@@ -1,4 +1,4 @@
-"""The identifinder pipe: gold that it cannot use as it stands."""
+"""The pipes of flat entities: gold that it cannot use as it stands."""
 
 import pytest
 import spacy
@@ -10,22 +10,21 @@ from flat_toy import (
     make_doc,
     run,
     sentence,
+    untrained,
 )
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 
-def test_identifinder_refuses_a_corpus_without_entities():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_refuses_a_corpus_without_entities(factory):
+    nlp = untrained(factory)
     examples = examples_of(nlp, key="other")
     with pytest.raises(ValueError, match=r"T070.*\['other'\]"):
         nlp.initialize(lambda: examples)
 
 
-def test_identifinder_warns_once_of_nested_gold():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_warns_once_of_nested_gold(factory):
+    nlp = untrained(factory)
     words = ["Bank", "of", "China", "fell"]
     reference = make_doc(nlp.vocab, words, spans=[(2, 3, "GPE"), (0, 3, "ORG")])
     examples = [Example(Doc(nlp.vocab, words=words), reference)] * 3
@@ -36,9 +35,8 @@ def test_identifinder_warns_once_of_nested_gold():
     assert found(run(nlp, words)) == [(0, 3, "ORG")]
 
 
-def test_identifinder_warns_of_gold_that_fits_no_tokens():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_warns_of_gold_that_fits_no_tokens(factory):
+    nlp = untrained(factory)
     words, spans = sentence(PEOPLE[0], CITIES[0])
     odd = make_doc(nlp.vocab, ["No", "way", "Jo", "se"], spans=[(2, 3, "PER")])
     predicted = Doc(nlp.vocab, words=["No", "way", "Jose"], spaces=[True, True, False])
@@ -50,9 +48,8 @@ def test_identifinder_warns_of_gold_that_fits_no_tokens():
         nlp.initialize(lambda: examples)
 
 
-def test_identifinder_aligns_gold_of_other_tokens():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_aligns_gold_of_other_tokens(factory):
+    nlp = untrained(factory)
     predicted = Doc(nlp.vocab, words=["New", "York-based"], spaces=[True, False])
     words = ["New York", "-", "based"]
     reference = Doc(nlp.vocab, words=words, spaces=[False] * 3)
@@ -61,9 +58,8 @@ def test_identifinder_aligns_gold_of_other_tokens():
     assert found(run(nlp, ["New", "York-based"])) == [(0, 2, "ADJ")]
 
 
-def test_identifinder_warns_of_gold_that_crosses_a_sentence_start():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_warns_of_gold_that_crosses_a_sentence_start(factory):
+    nlp = untrained(factory)
     words = ["Al", "Bo", "Cy", "left"]
     reference = make_doc(
         nlp.vocab, words, spans=[(0, 2, "PER"), (2, 3, "PER")], starts=[1, 1, -1, -1]
@@ -72,9 +68,8 @@ def test_identifinder_warns_of_gold_that_crosses_a_sentence_start():
         nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=words), reference)])
 
 
-def test_identifinder_warns_of_documents_without_annotation():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_warns_of_documents_without_annotation(factory):
+    nlp = untrained(factory)
     examples = examples_of(nlp)
     bare = Doc(nlp.vocab, words=["Nothing", "here"])
     examples.append(Example(Doc(nlp.vocab, words=["Nothing", "here"]), bare))
@@ -83,9 +78,8 @@ def test_identifinder_warns_of_documents_without_annotation():
 
 
 @pytest.mark.parametrize("label", ["B-CELL", "O", "two words", "🚀", "A/B:c"])
-def test_identifinder_labels_may_hold_any_characters(label, tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("identifinder")
+def test_flat_pipe_labels_may_hold_any_characters(factory, label, tmp_path):
+    nlp = untrained(factory)
     words = ["Mr.", "Gus", "left"]
     reference = make_doc(nlp.vocab, words, spans=[(1, 2, label)])
     nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=words), reference)] * 3)

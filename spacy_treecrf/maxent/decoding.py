@@ -1,0 +1,92 @@
+"""From taggings to entities, and how sure the hypotheses are of each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .beam import Beam, beam_search
+from .features import WordBatch
+from .model import MaxEntModel
+
+
+@dataclass(frozen=True)
+class Entities:
+    """The entities of one tagging of each sentence, in text order.
+
+    start, end (np.ndarray): Half-open word offsets in the batch. Shape: (M,).
+    label (np.ndarray): Labels, from 0 on. Shape: (M,).
+    score (np.ndarray): Share of the hypotheses' probability that is with hypotheses
+        that have the entity. Shape: (M,).
+    log_prob (np.ndarray): Log probability of each sentence's tagging, in nats, -inf
+        where a sentence has no such tagging. Shape: (S,).
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    label: np.ndarray
+    score: np.ndarray
+    log_prob: np.ndarray
+
+
+def decode(
+    model: MaxEntModel, batch: WordBatch, beam: int, n_best: int
+) -> list[Entities]:
+    """The entities of the best taggings of each sentence.
+
+    model (MaxEntModel): The model.
+    batch (WordBatch): The sentences.
+    beam (int): Hypotheses that are kept at every word.
+    n_best (int): How many of them to return, at most `beam`.
+    RETURNS (list[Entities]): The r-th best of every sentence, for r below `n_best`.
+    """
+    found = beam_search(
+        model.word_scores(batch), model.history_weights, batch.lengths, beam
+    )
+    return read_entities(found, batch.lengths, n_best)
+
+
+def read_entities(beam: Beam, lengths: np.ndarray, n_best: int) -> list[Entities]:
+    """Read entities off the hypotheses.
+
+    beam (Beam): The hypotheses, well formed.
+    lengths (np.ndarray): Words of each sentence. Shape: (S,).
+    n_best (int): How many ranks to return.
+    RETURNS (list[Entities]): The entities of each rank.
+    """
+    n_ranks, n_words = beam.tags.shape
+    tags = beam.tags.reshape(-1)
+    is_continuation = (tags > 0) & (tags % 2 == 0)
+    # Whatever is no continuation ends what is before it.
+    breaks = np.flatnonzero(~is_continuation)
+    behind = np.append(breaks[1:], len(tags))
+    is_start = tags[breaks] > 0
+    start, end = breaks[is_start], behind[is_start]
+    label = tags[start].astype(np.int64) // 2
+    rank = start // max(n_words, 1)
+    start, end = start - rank * n_words, end - rank * n_words
+    sentence = np.repeat(np.arange(len(lengths)), lengths)[start]
+    score = _shares(beam.log_prob, rank, sentence, start, end, label)
+    borders = np.searchsorted(rank, np.arange(n_ranks + 1))
+    return [
+        Entities(start[a:b], end[a:b], label[a:b], score[a:b], log_prob)
+        for a, b, log_prob in zip(
+            borders[:n_best], borders[1:], beam.log_prob, strict=False
+        )
+    ]
+
+
+def _shares(
+    log_prob: np.ndarray,
+    rank: np.ndarray,
+    sentence: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    label: np.ndarray,
+) -> np.ndarray:
+    """Probability, among all hypotheses of its sentence, of those that hold a span."""
+    weight = np.exp(log_prob - log_prob[:1])
+    weight /= weight.sum(axis=0)
+    _, span = np.unique(np.stack((start, end, label)), axis=1, return_inverse=True)
+    span = span.reshape(-1)
+    mass = np.bincount(span, weights=weight[rank, sentence])
+    return np.minimum(mass[span], 1.0)
