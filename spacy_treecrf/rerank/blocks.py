@@ -6,57 +6,22 @@ relation on what it relates. So a block numbers the distinct *items* of its segm
 items. No string is made for the entity templates, which are most of the features.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .candidates import Candidate, CandidateSegment, LabelledSpan
-from .context_templates import (
-    StringLabels,
-    best_strings,
-    document_strings,
-    neighbour_strings,
-    neighbours,
-    repeated_labels,
-    repeated_strings,
-)
-from .entity_templates import PADDING, entity_hashes, entity_strings, feature
+from .candidates import CandidateSegment
+from .context_templates import StringLabels, best_strings
+from .entity_templates import PADDING, Relation, entity_hashes
 from .hashing import hash_string, hash_strings, mix, to_numbers
-from .nested_templates import (
-    Relation,
-    is_nested,
-    make_forest,
-    nested_relations,
-    outermost,
-    roles,
-)
-from .quotes import quote_pairs, quote_strings, quoted_tags
-from .words import SegmentWords, WordTable, escape_label
+from .segment_templates import Entity, SegmentTemplates, TemplateSettings
+from .words import WordTable, escape_label
 
 _ROLES = ("", "inner", "outer")
 _ROLE_HASHES = hash_strings(f"{role}|" for role in _ROLES)
-# An entity, and where it stands among the others.
-Entity = tuple[int, int, str, str]
-
-
-@dataclass(frozen=True)
-class TemplateSettings:
-    """Which templates there are.
-
-    typed (bool): Whether labels count: copies of the entity's and the quotes' templates
-        with the label, and labels in all others. If not, every label is the empty one.
-    quote_limit (int): Q and Q2 are for quotations with e - s smaller than this.
-    context (bool): Whether to add the templates that look at other entities.
-    nested (bool): Whether to add the templates of spans within spans.
-    """
-
-    typed: bool = True
-    quote_limit: int = 6
-    context: bool = True
-    nested: bool = True
 
 
 class Ragged(NamedTuple):
@@ -127,106 +92,22 @@ class _Items:
         )
 
 
-class SegmentTemplates:
-    """The templates of one segment."""
+class _Numbering(dict[Any, int]):
+    """Numbers keys in the order of their first look-up."""
 
-    def __init__(
-        self,
-        segment: CandidateSegment,
-        document: StringLabels | None,
-        table: WordTable,
-        settings: TemplateSettings,
-    ):
-        """Look at a segment.
+    def __init__(self, first: int, create: Callable[[Any], object]):
+        """Count on from a number.
 
-        segment (CandidateSegment): The segment.
-        document (Optional[StringLabels]): Base-best entities of its whole document, if
-            it has more than this segment.
-        table (WordTable): Where words are looked up.
-        settings (TemplateSettings): Which templates there are.
+        first (int): The number of the first key.
+        create (Callable[[Any], object]): Called with each new key.
         """
-        self.segment = segment
-        self.words = SegmentWords(segment.words, table)
-        self.settings = settings
-        self.document = document if settings.context else None
-        self._quotes = quote_pairs(segment.words)
-        self._own = best_strings([segment], settings.typed) if self.document else {}
+        self._next, self._create = first, create
 
-    def read(self, candidate: Candidate) -> tuple[Sequence[Entity], list[Relation]]:
-        """The entities and relations of a candidate.
-
-        candidate (Candidate): A candidate of the segment.
-        RETURNS (tuple[Sequence[Entity], list[Relation]]): Both, distinct.
-        """
-        spans: Sequence[LabelledSpan] = candidate.spans
-        if not self.settings.typed:
-            spans = sorted({(start, end, "") for start, end, _ in spans})
-        relations: list[Relation] = []
-        top = spans
-        entities: Sequence[Entity]
-        if is_nested(spans):
-            forest = make_forest(spans)
-            top = outermost(forest)
-            if self.settings.nested:
-                relations += nested_relations(forest)
-                places = zip(forest.spans, roles(forest), strict=True)
-                entities = [(*span, role) for span, role in places]
-            else:
-                entities = [(*span, "") for span in spans]
-        else:
-            entities = [(*span, "") for span in spans]
-        if self.settings.context and len(spans) > 1:
-            relations += [(neighbour_strings, *pair) for pair in neighbours(top)]
-            if self.settings.typed:
-                repeated = repeated_labels(self.segment.words, spans)
-                relations += [(repeated_strings, *pair) for pair in repeated]
-        if self._quotes:
-            typed, limit = self.settings.typed, self.settings.quote_limit
-            quoted = quoted_tags(self.segment.words, self._quotes, top)
-            relations += [(quote_strings, *pair, typed, limit) for pair in quoted]
-        return entities, relations
-
-    def relation_strings(self, relation: Relation) -> list[str]:
-        """Print a relation.
-
-        relation (Relation): The relation.
-        RETURNS (list[str]): Its features.
-        """
-        function, *arguments = relation
-        if function is repeated_strings:
-            return repeated_strings(*arguments)
-        return function(self.words, *arguments)
-
-    def label_strings(self, entity: Entity) -> list[str]:
-        """Print what is no template of the paper: T=LABEL, and equal strings elsewhere.
-
-        entity (Entity): An entity.
-        RETURNS (list[str]): The strings.
-        """
-        start, end, label, _ = entity
-        typed = self.settings.typed
-        strings = [feature("T", escape_label(label))] if typed else []
-        if self.document:
-            words = self.segment.words[start:end]
-            strings += document_strings(words, label, self.document, self._own, typed)
-        return strings
-
-    def entity_strings(self, entity: Entity) -> list[str]:
-        """Print the templates of an entity, without and with its label and role.
-
-        entity (Entity): An entity.
-        RETURNS (list[str]): The strings.
-        """
-        start, end, label, role = entity
-        plain = entity_strings(self.words, start, end)
-        strings = plain + self.label_strings(entity)
-        prefix = ""
-        if self.settings.typed:
-            prefix = f"{escape_label(label)}|"
-            strings += [prefix + string for string in plain]
-        if role:
-            strings += [f"{prefix}{role}|{string}" for string in plain]
-        return strings
+    def __missing__(self, key: Any) -> int:
+        self._create(key)
+        number = self[key] = self._next
+        self._next += 1
+        return number
 
 
 class Block:
@@ -242,9 +123,10 @@ class Block:
         self._settings = settings
         self._positions = [0] * PADDING
         self._entities, self._relations = _Items(), _Items()
-        # Of each entity: first word, end, label and role, and hashes of `label_strings`.
+        # Of each entity: first word, end, label and role.
         self._spans: list[tuple[int, int, int, int]] = []
         self._labels: dict[str, int] = {}
+        # Hashes of the strings of each entity's label, and of each relation.
         self._label_features: list[list[int]] = []
         self._relation_features: list[list[int]] = []
         self._row_borders = [0]
@@ -264,44 +146,35 @@ class Block:
         segment (CandidateSegment): The segment.
         document (Optional[StringLabels]): As in `SegmentTemplates`.
         """
-        number = self.n_segments
         offset = len(self._positions)
         find = self._table.number
         self._positions += [find(word) for word in segment.words]
         self._positions += [0] * PADDING
         templates = SegmentTemplates(segment, document, self._table, self._settings)
-        entities: dict[Entity, int] = {}
-        relations: dict[Relation, int] = {}
+
+        def create_entity(entity: Entity) -> None:
+            start, end, label, *role = entity
+            number = self._labels.setdefault(label, len(self._labels))
+            role_number = _ROLES.index(role[0]) if role else 0
+            self._spans.append((offset + start, offset + end, number, role_number))
+            strings = templates.label_strings(entity)
+            self._label_features.append([hash_string(string) for string in strings])
+
+        def create_relation(relation: Relation) -> None:
+            strings = templates.relation_strings(relation)
+            self._relation_features.append([hash_string(string) for string in strings])
+
+        entities = _Numbering(len(self._spans), create_entity)
+        relations = _Numbering(len(self._relation_features), create_relation)
         for candidate in segment.candidates:
             found, related = templates.read(candidate)
-            for entity in found:
-                item = entities.get(entity)
-                if item is None:
-                    item = entities[entity] = len(self._spans)
-                    self._add_entity(entity, offset)
-                    self._label_features.append(
-                        [hash_string(s) for s in templates.label_strings(entity)]
-                    )
-                self._entities.rows.append(item)
+            self._entities.rows += [entities[entity] for entity in found]
             self._entities.lengths.append(len(found))
-            for relation in related:
-                item = relations.get(relation)
-                if item is None:
-                    item = relations[relation] = len(self._relation_features)
-                    strings = templates.relation_strings(relation)
-                    self._relation_features.append([hash_string(s) for s in strings])
-                self._relations.rows.append(item)
+            self._relations.rows += [relations[relation] for relation in related]
             self._relations.lengths.append(len(related))
-        self._entities.segments += [number] * len(entities)
-        self._relations.segments += [number] * len(relations)
+        self._entities.segments += [self.n_segments] * len(entities)
+        self._relations.segments += [self.n_segments] * len(relations)
         self._row_borders.append(self._row_borders[-1] + len(segment.candidates))
-
-    def _add_entity(self, entity: Entity, offset: int) -> None:
-        start, end, label, role = entity
-        label_number = self._labels.setdefault(label, len(self._labels))
-        self._spans.append(
-            (offset + start, offset + end, label_number, _ROLES.index(role))
-        )
 
     def families(self) -> Iterator[Family]:
         """The features of all items.
@@ -360,6 +233,7 @@ def make_blocks(
         each block that is done.
     YIELDS (Block): Full blocks, and the rest.
     """
+    table.make_room()
     block = Block(table, settings)
     for _, group in groupby(segments, key=lambda segment: segment.document):
         document = list(group)

@@ -1,13 +1,11 @@
 """Templates that look from an entity to others: its neighbours, and equal strings.
 
-They go beyond Collins (2002), whose entities see only words. A relation is what a
-template is about, hashable; `..._strings` prints one. So a relation that many candidates
-share is printed once.
+They go beyond Collins (2002), whose entities see only words.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from .candidates import CandidateSegment, LabelledSpan
 from .entity_templates import feature
@@ -74,26 +72,24 @@ def repeated_labels(
     spans (Sequence[LabelledSpan]): All spans of the candidate.
     RETURNS (set[tuple[str, str]]): Two different labels, sorted.
     """
-    # Few candidates have equal strings: look at the words of spans of one length only.
-    by_length: dict[int, list[LabelledSpan]] = {}
-    for span in spans:
-        by_length.setdefault(span[1] - span[0], []).append(span)
+    # Equal strings begin with the same word, and few candidates have two such spans.
+    if len({words[start] for start, _, _ in spans}) == len(spans):
+        return set()
     pairs = set()
-    for same_length in by_length.values():
-        for i, (start, end, label) in enumerate(same_length):
-            for start_2, end_2, label_2 in same_length[i + 1 :]:
-                if (
-                    label != label_2
-                    and start != start_2
-                    and words[start:end] == words[start_2:end_2]
-                ):
-                    pairs.add((min(label, label_2), max(label, label_2)))
+    for (start, end, label), (start_2, end_2, label_2) in combinations(spans, 2):
+        if (
+            label != label_2
+            and start != start_2
+            and words[start:end] == words[start_2:end_2]
+        ):
+            pairs.add((min(label, label_2), max(label, label_2)))
     return pairs
 
 
-def repeated_strings(label: str, label_2: str) -> list[str]:
+def repeated_strings(words: SegmentWords, label: str, label_2: str) -> list[str]:
     """Print the template of equal strings with two labels in a candidate, INC.
 
+    words (SegmentWords): The segment.
     label (str): The lesser label.
     label_2 (str): The greater label.
     RETURNS (list[str]): The string.

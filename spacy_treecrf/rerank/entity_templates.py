@@ -9,7 +9,7 @@ Source: Collins (2002), section 3 and Figure 1: 45 + 4m strings for m words.
 """
 
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from .words import SEPARATOR, F, G, L, SegmentWords, W
 START, LAST = 0, 1  # what an offset counts from: first or last word of the entity
 # Words before and after a segment that templates look at.
 PADDING = 2
+# What any other template is about, hashable: the function that prints it, called with
+# the words of the segment, and the rest of its arguments. A relation that many candidates
+# of a segment share is printed once.
+Relation = tuple[Any, ...]
 
 
 class Part(NamedTuple):

@@ -7,6 +7,7 @@ share a number with a probability below 1%.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -20,6 +21,8 @@ _SPARE_BITS = np.uint64(8)
 HASH_BITS = 56
 
 
+# Most strings that are hashed come again: labels, counts, short patterns.
+@lru_cache(maxsize=1 << 16)
 def hash_string(text: str) -> int:
     """Hash one string to 64 bits.
 

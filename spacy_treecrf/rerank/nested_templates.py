@@ -7,15 +7,12 @@ it. Of several labels on one span, the first in the order of labels holds the ot
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .candidates import LabelledSpan
 from .context_templates import MAX_WORDS_BETWEEN, binned
-from .entity_templates import feature
+from .entity_templates import Relation, feature
 from .words import SegmentWords, escape_label
-
-# A relation: the function that prints it, and what it prints.
-Relation = tuple[Any, ...]
 
 # Lengths of spans that are told apart: up to 3 words, 4 to 5, 6 to 9, 10 and more.
 _LENGTH_BINS = ((3, ""), (5, "4-5"), (9, "6-9"))

@@ -4,9 +4,10 @@ Source: Collins (2002), section 3: Q, Q2, QF and QF2.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from .candidates import LabelledSpan
-from .entity_templates import feature
+from .entity_templates import Relation, feature
 from .words import NULL, SegmentWords, begins_lower, begins_upper, escape_label
 
 # Double quotation marks. A straight mark opens and closes in turn; the others do so by
@@ -66,82 +67,110 @@ def tags(n_words: int, spans: Iterable[LabelledSpan]) -> list[str | None]:
     return [*found, None]
 
 
-def quote_strings(
-    words: SegmentWords,
-    start: int,
-    end: int,
-    around: tuple[str | None, ...],
+class Quotation(NamedTuple):
+    """A pair of quotation marks.
+
+    start (int): Position of the opening mark, s.
+    end (int): Position of the closing mark, e.
+    last (int): Position of the last word between them that begins with a letter or a
+        digit, e'; -1 if there is none.
+    n_upper (int): Words between them that begin with an upper-case letter.
+    n_lower (int): Words between them that begin with a lower-case letter.
+    """
+
+    start: int
+    end: int
+    last: int
+    n_upper: int
+    n_lower: int
+
+
+def find_quotations(words: Sequence[str]) -> list[Quotation]:
+    """Find the quotations of a segment.
+
+    words (Sequence[str]): The words of the segment.
+    RETURNS (list[Quotation]): One a pair of marks.
+    """
+    quotations = []
+    for start, end in quote_pairs(words):
+        inside = words[start + 1 : end]
+        spelt = [i for i, word in enumerate(inside, start + 1) if word[:1].isalnum()]
+        n_upper, n_lower = (
+            sum(map(begins_upper, inside)),
+            sum(map(begins_lower, inside)),
+        )
+        last = spelt[-1] if spelt else -1
+        quotations.append(Quotation(start, end, last, n_upper, n_lower))
+    return quotations
+
+
+def quote_relations(
+    n_words: int,
+    quotations: Iterable[Quotation],
+    spans: Iterable[LabelledSpan],
     typed: bool,
     limit: int,
+) -> list[Relation]:
+    """What the quote templates are about in one candidate.
+
+    n_words (int): Words of the segment.
+    quotations (Iterable[Quotation]): Its quotations.
+    spans (Iterable[LabelledSpan]): The outermost entities of the candidate.
+    typed (bool): Whether to add a second copy with the labels of the tags.
+    limit (int): Q and Q2 are for quotations with e - s smaller than this.
+    RETURNS (list[Relation]): The relations.
+
+    Source: Collins (2002), section 3; the limit has one digit there, which is lost.
+    """
+    escaped = [(start, end, escape_label(label)) for start, end, label in spans]
+    found = tags(n_words, escaped)
+    relations: list[Relation] = []
+    for quotation in quotations:
+        start, end, last, *_ = quotation
+        if end - start < limit:
+            around = tuple(found[i] for i in range(start - 1, end + 2))
+            relations.append((near_strings, start, tuple(t and t[0] for t in around)))
+            if typed:
+                relations.append((near_strings, start, around))
+        if last > 0:
+            first, rest = found[start + 1] or "", found[start + 2 : last + 1]
+            is_entity = first[0] == "S" and all(tag == "C" + first[1:] for tag in rest)
+            relations.append((filled_strings, quotation, "1" if is_entity else "0"))
+            if typed and is_entity:
+                relations.append((filled_strings, quotation, "1" + first[1:]))
+    return relations
+
+
+def near_strings(
+    words: SegmentWords, start: int, around: tuple[str | None, ...]
 ) -> list[str]:
-    """Print the templates of one pair of quotation marks.
+    """Print Q and Q2: all that stands in a short quotation.
 
     words (SegmentWords): The segment.
     start (int): Position of the opening mark, s.
-    end (int): Position of the closing mark, e.
     around (tuple[Optional[str], ...]): Tags of positions s - 1 to e + 1.
-    typed (bool): Whether to print a second copy with the labels of the tags.
-    limit (int): Q and Q2 are printed if e - s is smaller.
     RETURNS (list[str]): The strings.
-
-    Source: Collins (2002), section 3; the bound has one digit there, which is lost.
     """
-    strings = []
-    copies = {tuple(tag and tag[0] for tag in around): None}
-    if typed:
-        copies[around] = None
-    for copy in copies:
-        if end - start < limit:
-            shapes = [
-                text
-                for position, tag in zip(range(start - 1, end + 2), copy, strict=True)
-                for text in (words[position].g, NULL if tag is None else tag)
-            ]
-            strings.append(feature("Q", *shapes[2:-2]))
-            strings.append(feature("Q2", *shapes))
-        strings += _filled_strings(words, start, end, copy)
-    return strings
+    parts = [
+        text
+        for position, tag in enumerate(around, start - 1)
+        for text in (words[position].g, NULL if tag is None else tag)
+    ]
+    return [feature("Q", *parts[2:-2]), feature("Q2", *parts)]
 
 
-def _filled_strings(
-    words: SegmentWords, start: int, end: int, around: tuple[str | None, ...]
-) -> list[str]:
-    """QF and QF2: is what stands between the marks one entity?"""
-    inside = words.words[start + 1 : end]
-    spelt = [position for position, word in enumerate(inside) if word[:1].isalnum()]
-    if not spelt:
-        return []
-    last = start + 1 + spelt[-1]
-    # Tags of s + 1 to e'; the first two of `around` belong to s - 1 and s.
-    first, *rest = (tag or "" for tag in around[2 : last - start + 2])
-    is_entity = first[0] == "S" and all(tag == "C" + first[1:] for tag in rest)
-    filled = "1" + first[1:] if is_entity else "0"
-    n_upper = sum(map(begins_upper, inside))
-    n_lower = sum(map(begins_lower, inside))
+def filled_strings(words: SegmentWords, quotation: Quotation, filled: str) -> list[str]:
+    """Print QF and QF2: is what stands between the marks one entity?
+
+    words (SegmentWords): The segment.
+    quotation (Quotation): The quotation; it holds a word.
+    filled (str): "1", or "1-LABEL", if an entity reaches from its first word to e'.
+    RETURNS (list[str]): The strings.
+    """
+    start, _, last, n_upper, n_lower = quotation
     edges = words[start + 1].g, words[last].g
     more_upper = "1" if n_upper >= n_lower else "0"
     return [
         feature("QF", filled, str(n_upper), str(n_lower), *edges),
         feature("QF2", filled, more_upper, *edges),
-    ]
-
-
-def quoted_tags(
-    words: Sequence[str],
-    pairs: Sequence[tuple[int, int]],
-    spans: Iterable[LabelledSpan],
-) -> list[tuple[int, int, tuple[str | None, ...]]]:
-    """The tags of one candidate in and next to each pair of quotation marks.
-
-    words (Sequence[str]): The words of the segment.
-    pairs (Sequence[tuple[int, int]]): What `quote_pairs` found in them.
-    spans (Iterable[LabelledSpan]): The outermost entities of the candidate.
-    RETURNS (list[tuple[int, int, tuple[Optional[str], ...]]]): Positions of the marks,
-        and tags as `quote_strings` takes them.
-    """
-    escaped = [(start, end, escape_label(label)) for start, end, label in spans]
-    found = tags(len(words), escaped)
-    return [
-        (s, e, tuple(found[position] for position in range(s - 1, e + 2)))
-        for s, e in pairs
     ]

@@ -1,6 +1,7 @@
 """The global features: strings are the definition, numbers the implementation."""
 
 import json
+import pickle
 import subprocess
 import sys
 from itertools import combinations
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_treecrf.rerank import words
 from spacy_treecrf.rerank.candidates import Candidate, CandidateSegment
 from spacy_treecrf.rerank.features import GlobalFeatures
 
@@ -24,15 +26,15 @@ LABEL_POOL = ["PER", "ORG", "A|WE=x", "A", "=", "inner", ""]
 
 @st.composite
 def segments(draw, flat=False, max_words=7):
-    words = draw(st.lists(st.sampled_from(WORD_POOL), min_size=1, max_size=max_words))
+    drawn = draw(st.lists(st.sampled_from(WORD_POOL), min_size=1, max_size=max_words))
     fences = st.lists(
-        st.integers(0, len(words)), min_size=2, max_size=2, unique=True
+        st.integers(0, len(drawn)), min_size=2, max_size=2, unique=True
     ).map(sorted)
     span = st.tuples(fences, st.sampled_from(LABEL_POOL)).map(lambda s: (*s[0], s[1]))
     span_sets = draw(st.lists(st.sets(span, max_size=4), min_size=1, max_size=4))
     if flat:
         span_sets = [set(without_overlap(spans)) for spans in span_sets]
-    return make_segment(*span_sets, words=words, document=draw(st.integers(0, 1)))
+    return make_segment(*span_sets, words=drawn, document=draw(st.integers(0, 1)))
 
 
 def without_overlap(spans):
@@ -297,8 +299,8 @@ def test_features_refuse_settings_without_meaning(kwargs):
 
 def test_features_learn_lower_case_words_from_training():
     segments_ = [
-        CandidateSegment(words, (Candidate(0.0, ()),))
-        for words in [("The", "cat", "Bill"), ("A", "The", "the", "the", "bill")]
+        CandidateSegment(text, (Candidate(0.0, ()),))
+        for text in [("The", "cat", "Bill"), ("A", "The", "the", "the", "bill")]
     ]
     features = fitted(segments_)
     # "The" at a start does not count; "bill" is as often capitalised as not.
@@ -309,3 +311,18 @@ def test_features_given_lower_case_words_are_kept():
     features = GlobalFeatures(lower_case=LOWER_CASE)
     features.fit([make_segment({GEN_XER})])
     assert features.lower_case == set(LOWER_CASE)
+
+
+def test_features_hold_a_bounded_number_of_words(monkeypatch):
+    monkeypatch.setattr(words, "_CACHE_SIZE", 3)
+    features = fitted([make_segment({GEN_XER})], min_sentences=1)
+    expected = columns(features.transform([make_segment({GEN_XER})]))
+    features.transform([make_segment({(0, 1, "A")}, words=map(str, range(9)))])
+    assert columns(features.transform([make_segment({GEN_XER})])) == expected
+
+
+def test_features_are_pickled():
+    features = fitted([make_segment({GEN_XER})], min_sentences=1)
+    again = pickle.loads(pickle.dumps(features))
+    rows = again.transform([make_segment({GEN_XER})])
+    assert columns(rows) == columns(features.transform([make_segment({GEN_XER})]))
