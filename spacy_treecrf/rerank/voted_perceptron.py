@@ -136,20 +136,20 @@ class VotedRanker:
         if n == 1:
             return survival.sum(keepdims=True)
         groups, members = self._feature_groups(data, first, last)
-        # One sparse product for all vectors: what the differences add to the features
-        # of each group, then summed up from mistake to mistake.
+        # One sparse product for all vectors: what each difference adds to the features
+        # of a group, then to a candidate, then summed up from mistake to mistake.
         starts, vector, signs = self._by_feature
         features, group = groups
         sizes = starts[features + 1] - starts[features]
         at = span_rows(starts[features], sizes)
         n_vectors = len(survival)
-        sums = np.bincount(
+        added = np.bincount(
             np.repeat(group, sizes) * n_vectors + vector[at],
             weights=signs[at],
             minlength=len(members) * n_vectors,
-        ).reshape(len(members), n_vectors)
-        np.cumsum(sums, axis=1, out=sums)
-        scores = members.T @ sums
+        )
+        scores = members.T @ added.reshape(len(members), n_vectors)
+        np.cumsum(scores, axis=1, out=scores)
         scores += np.outer(data.log_prob[first:last], self._log_prob_weights)
         # The first maximum: candidates stand best first.
         return np.bincount(np.argmax(scores, axis=0), weights=survival, minlength=n)
