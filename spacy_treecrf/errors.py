@@ -135,6 +135,38 @@ class Errors:
         "[T084] SNOR needs the package num2words to read numbers: install it with "
         "`pip install spacy-treecrf[snor]`."
     )
+    T090 = (
+        "[T090] Candidates under '{key}' in the Doc that starts {doc!r} are not of the "
+        "form that base pipes write: {problem}. Candidate groups need attrs['segments'], "
+        "half-open token offsets, and attrs['log_prob'], one a segment; keep pipes that "
+        "change tokens or sentences out from between the base pipe and this one."
+    )
+    T091 = (
+        "[T091] Pipe '{name}' finds no candidates '{key}:0', '{key}:1' ... in its "
+        "{n_docs} training Docs. Keys that are there: {keys}. Make the data with `python "
+        "-m spacy treecrf jackknife CONFIG OUT.spacy`, and set `candidates_key` to the "
+        "`spans_key` of the base pipe."
+    )
+    T092 = (
+        "[T092] {n_documents} documents cannot be cut into {folds} folds: a fold needs one "
+        "document at least, and a Doc is never cut. Set --folds lower, or convert the "
+        "corpus without `--merge-docs`."
+    )
+    T093 = (
+        "[T093] Expected one trained pipe that writes candidates (has the setting "
+        "`n_best`) in {path}, found {pipes}. Name one of several with --pipe; if there is "
+        "none, give the config of `identifinder`, `maxent_ner` or `treecrf`."
+    )
+    T094 = (
+        "[T094] Failed: {failed}. The last lines of each are above, all of it in the files "
+        "named. The folds that are done are kept: run the same command again when the "
+        "cause is mended."
+    )
+    T099 = (
+        "[T099] The development data of '{name}' ({n_docs} Docs) have no candidates under "
+        "'{key}:0', '{key}:1' ..., and no pipe before '{name}' writes them. Put the "
+        "trained base pipe before it, with `n_best` above 1, or leave out `development`."
+    )
     T110 = (
         "[T110] {path} is missing. Fetch the original files with `python -m spacy "
         "project assets --extra` in the folder of project.yml, or set the environment "
@@ -212,6 +244,26 @@ class Warnings:
         "`structure_smoothing = 0`."
     )
 
+    T095 = (
+        "[T095] Pipe '{name}': {count} Docs have no candidates '{key}:0', '{key}:1' ..., "
+        "the first one the Doc that starts {doc!r}. They keep the spans that they have. "
+        "Put a base pipe with `n_best` above 1 and the spans key '{key}' before this one."
+    )
+    T096 = (
+        "[T096] Pipe '{name}' has learnt nothing about the labels {labels} of the "
+        "candidates, and chooses among these by what it knows of their other spans, the "
+        "words and the base pipe's probability. Train both on the same labels."
+    )
+    T097 = (
+        "[T097] {count} of {total} gold spans under '{key}' do not fit the tokens that the "
+        "pipeline makes and are left out, though missed. The first is {first}. Convert "
+        "the corpus so that it keeps its own tokens (without `--keep-spaces`)."
+    )
+    T098 = (
+        "[T098] Pipe '{name}': {count} of {total} {what} Docs have no candidates "
+        "'{key}:0', '{key}:1' ... and are left out, the first one the Doc that starts "
+        "{doc!r}."
+    )
     T080 = (
         "[T080] {name}: {count} of {total} gold spans ({share:.1%}) under '{key}' "
         "{problem}. The first is {first}."

@@ -6,6 +6,7 @@ from spacy.cli._util import app as spacy_app
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .debug_data import debug_data_cli
+from .jackknife import jackknife_cli
 from .report import report_cli
 from .visualize import visualize_cli
 
@@ -23,6 +24,10 @@ app.command("visualize")(visualize_cli)
 app.command("debug-data", context_settings={"ignore_unknown_options": True})(
     debug_data_cli
 )
+app.command(
+    "jackknife",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(jackknife_cli)
 
 
 @app.callback()

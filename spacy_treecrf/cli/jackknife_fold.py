@@ -1,0 +1,216 @@
+"""One fold of `jackknife`, in a process of its own.
+
+It trains the pipeline on the other folds, decodes this one, and writes
+`fold-NUMBER.spacy` and `fold-NUMBER.json` into the work folder. A process for each fold
+frees its memory, and lets folds run side by side.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from timeit import default_timer
+from typing import Any
+
+import numpy as np
+import spacy
+from spacy.cli._util import import_code, setup_gpu
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Corpus, Example
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+from thinc.api import Config
+
+from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
+from spacy_treecrf.data.docbin import write_docbin
+from spacy_treecrf.pipeline.candidate_groups import aligned_gold, read_candidates
+from spacy_treecrf.rerank.candidates import CandidateSegment, oracle_index, span_counts
+
+CORPUS, CONFIG, PLAN = "corpus.spacy", "config.cfg", "plan.json"
+# The oracle is told for the best candidate alone, which is the base, and for these.
+ORACLES = (1, 5, 20)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all folds share; the work folder holds it as JSON.
+
+    train_corpus (str): Dotted name of the training corpus in the config.
+    pipe (str): Name of the pipe that writes candidates.
+    spans_key (str): Its spans key.
+    n_best (int): Candidates a segment.
+    borders (list[int]): First Doc of each fold, and one past the last Doc.
+    documents (list[int]): Number of the source document of each Doc.
+    sets_sentences (bool): Whether a pipe of the pipeline sets sentence starts.
+    code (str | None): File with further code to import.
+    gpu_id (int): GPU to train on, or -1.
+    """
+
+    train_corpus: str
+    pipe: str
+    spans_key: str
+    n_best: int
+    borders: list[int]
+    documents: list[int]
+    sets_sentences: bool
+    code: str | None = None
+    gpu_id: int = -1
+
+
+@dataclass
+class FoldReport:
+    """What one fold, or all together, gave.
+
+    segments, candidates (int): Segments, and their candidates in all.
+    gold (int): Gold spans, those too that no candidate can have.
+    outside (int): Gold spans that lie in no segment.
+    misaligned (int): Gold spans that fit no tokens.
+    first (str): The first of these.
+    counts (dict[str, list[int]]): By the number of best candidates: right and
+        predicted spans of the best choice among them.
+    train_s, decode_s (float): Time taken.
+    """
+
+    segments: int = 0
+    candidates: int = 0
+    gold: int = 0
+    outside: int = 0
+    misaligned: int = 0
+    first: str = ""
+    counts: dict[str, list[int]] | None = None
+    train_s: float = 0.0
+    decode_s: float = 0.0
+
+
+def save_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan into the work folder."""
+    (folder / PLAN).write_text(json.dumps(asdict(plan)), encoding="utf8")
+
+
+def run_fold(folder: Path, number: int) -> None:
+    """Train without one fold, decode it, and write its candidates.
+
+    folder (Path): The work folder.
+    number (int): The fold, from 0.
+    """
+    plan = Plan(**json.loads((folder / PLAN).read_text(encoding="utf8")))
+    import_code(plan.code)
+    setup_gpu(plan.gpu_id)
+    scratch = folder / f"fold-{number}.scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    (scratch / "model").mkdir(parents=True)  # where training saves its checkpoints
+    start, end = plan.borders[number : number + 2]
+    write_parts(folder / CORPUS, start, end, scratch)
+    began = default_timer()
+    config = load_config(folder / CONFIG, interpolate=False)
+    point_to(config, plan.train_corpus, scratch / "train.spacy")
+    nlp = init_nlp(config, use_gpu=plan.gpu_id)
+    train(nlp, scratch / "model", use_gpu=plan.gpu_id)
+    trained = default_timer()
+    # The best one on the development corpus, as `spacy train` leaves it.
+    nlp = spacy.load(scratch / "model" / "model-best")
+    # Not in training, whose evaluations would decode so many candidates in vain.
+    nlp.get_pipe(plan.pipe).cfg["n_best"] = plan.n_best  # type: ignore[attr-defined]
+    report = FoldReport(train_s=trained - began)
+    decoded = decode(nlp, scratch / "held_out.spacy", plan, start, report)
+    docs = list(pack_candidates(decoded, nlp.vocab, plan.spans_key))
+    count_oracles(docs, plan.spans_key, report)
+    report.decode_s = default_timer() - trained
+    unfinished = scratch / "packed.spacy"
+    write_docbin(docs, unfinished)
+    text = json.dumps(asdict(report))
+    (folder / f"fold-{number}.json").write_text(text, encoding="utf8")
+    # A fold is finished once this file is there, so it comes last and all at once.
+    unfinished.replace(folder / f"fold-{number}.spacy")
+    shutil.rmtree(scratch)
+
+
+def write_parts(corpus: Path, start: int, end: int, scratch: Path) -> None:
+    """Write the Docs from `start` to `end` as held out, the others for training."""
+    docs = list(DocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab))
+    parts = {"held_out": docs[start:end], "train": docs[:start] + docs[end:]}
+    for name, part in parts.items():
+        docbin = DocBin(docs=part, store_user_data=True)
+        docbin.to_disk(scratch / f"{name}.spacy")
+
+
+def point_to(config: Config, dot_name: str, path: Path) -> None:
+    """Let a corpus of a config read another file, with its other settings as they are.
+
+    A reader that is not spaCy's own, of which no path is known, is replaced.
+    """
+    *sections, name = dot_name.split(".")
+    parent: dict[str, Any] = config
+    for section in sections:
+        parent = parent[section]
+    if not is_corpus(parent[name]):
+        parent[name] = {"@readers": "spacy.Corpus.v1", "gold_preproc": False}
+    # The limit has been applied when the corpus was read.
+    parent[name] = {**parent[name], "path": str(path), "limit": 0}
+
+
+def is_corpus(section: dict[str, Any]) -> bool:
+    """Whether a section of the config is spaCy's reader of `.spacy` files."""
+    return str(section.get("@readers")).startswith("spacy.Corpus.")
+
+
+def decode(
+    nlp: Language, path: Path, plan: Plan, first: int, report: FoldReport
+) -> Iterator[DecodedDoc]:
+    """Run the pipeline over the Docs of a file, which are numbered from `first`."""
+    examples = list(Corpus(path)(nlp))
+    if not plan.sets_sentences:
+        for example in examples:
+            copy_sentence_starts(example)
+    docs = nlp.pipe(example.predicted for example in examples)
+    for number, (doc, example) in enumerate(zip(docs, examples, strict=True), first):
+        gold, lost = aligned_gold(example, plan.spans_key)
+        if lost and not report.misaligned:
+            start, end, label = lost[0]
+            text = example.reference[start:end].text
+            report.first = f"({start}, {end}, {label!r}) {text[:80]!r} in Doc {number}"
+        report.misaligned += len(lost)
+        report.gold += len(lost)
+        is_spacing_known = not example.reference.has_unknown_spaces
+        yield DecodedDoc(doc, gold, plan.documents[number], is_spacing_known)
+
+
+def copy_sentence_starts(example: Example) -> None:
+    """Give the predicted Doc the sentence starts of the reference, if it has none.
+
+    The flat pipes learn by the same rule.
+    """
+    predicted, reference = example.predicted, example.reference
+    if [t.text for t in predicted] != [t.text for t in reference]:
+        return
+    if not reference.has_annotation("SENT_START"):
+        return
+    for token, model in zip(predicted, reference, strict=True):
+        token.is_sent_start = model.is_sent_start
+
+
+def count_oracles(docs: Sequence[Doc], key: str, report: FoldReport) -> None:
+    """Count what the best choice among the first candidates of each segment finds."""
+    gold = [[(s.start, s.end, s.label_) for s in doc.spans[key]] for doc in docs]
+    found = read_candidates(docs, key, gold)
+    report.segments = len(found.segments)
+    report.candidates = sum(len(segment.candidates) for segment in found.segments)
+    report.gold += found.n_gold
+    report.outside = len(found.lost_gold)
+    report.counts = {
+        str(n): np.sum(
+            [[0, 0], *(_oracle_counts(segment, n) for segment in found.segments)],
+            axis=0,
+        ).tolist()
+        for n in ORACLES
+    }
+
+
+def _oracle_counts(segment: CandidateSegment, n_best: int) -> tuple[int, int]:
+    segment = replace(segment, candidates=segment.candidates[:n_best])
+    chosen = segment.candidates[oracle_index(segment)]
+    right, predicted, _ = span_counts(chosen, segment.gold or ())
+    return right, predicted

@@ -1,0 +1,301 @@
+"""From the candidate groups of Docs to the segments that a reranker chooses in."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from spacy.attrs import IS_SPACE
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+
+from spacy_treecrf.errors import Errors
+from spacy_treecrf.rerank.candidates import (
+    Candidate,
+    CandidateSegment,
+    merge_duplicates,
+)
+from spacy_treecrf.scorers import same_tokens
+
+from ._spans import LabelledSpan
+
+# Characters of a Doc that a message quotes.
+QUOTED = 60
+
+
+@dataclass
+class DocCandidates:
+    """The segments of a batch of Docs, with their candidates.
+
+    segments (list[CandidateSegment]): In the order of the Docs; words are tokens
+        without white space.
+    docs (list[int]): Which Doc each segment is of.
+    tokens (list[list[int]]): For each segment, the token of each word in its Doc.
+    missing (list[int]): Docs with words but without any candidates.
+    n_documents (int): Documents that the segments are of, or one past the last number.
+    n_gold (int): Gold spans that were read.
+    lost_gold (list[tuple[int, LabelledSpan]]): Docs and spans of gold that lies in no
+        segment, so that no candidate can have it; it counts as missed.
+    """
+
+    segments: list[CandidateSegment] = field(default_factory=list)
+    docs: list[int] = field(default_factory=list)
+    tokens: list[list[int]] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    n_documents: int = 0
+    n_gold: int = 0
+    lost_gold: list[tuple[int, LabelledSpan]] = field(default_factory=list)
+
+    def token_spans(self, segment: int, candidate: int) -> list[LabelledSpan]:
+        """The spans of one candidate in tokens of its Doc.
+
+        segment (int): Number of the segment.
+        candidate (int): Number of the candidate in it.
+        RETURNS (list[LabelledSpan]): In text order, outer before inner.
+        """
+        tokens = self.tokens[segment]
+        spans = self.segments[segment].candidates[candidate].spans
+        return sorted(
+            (
+                (tokens[start], tokens[end - 1] + 1, label)
+                for start, end, label in spans
+            ),
+            key=lambda span: (span[0], -span[1], span[2]),
+        )
+
+
+def read_candidates(
+    docs: Sequence[Doc],
+    key: str,
+    gold: Sequence[Sequence[LabelledSpan]] | None = None,
+    first_document: int = 0,
+) -> DocCandidates:
+    """Read the candidates of a batch of Docs.
+
+    docs (Sequence[Doc]): The Docs, with groups `{key}:{r}`. A Doc is one document,
+        unless the groups have attrs["documents"].
+    key (str): Key of the pipe that wrote them.
+    gold (Optional[Sequence[Sequence[LabelledSpan]]]): Gold spans of each Doc, in its
+        tokens.
+    first_document (int): Number of the first document.
+    RETURNS (DocCandidates): Their segments, with distinct candidates, best first.
+    RAISES (ValueError): If the groups of a Doc are not of the form that base pipes
+        write; the message names the Doc, the group and what is wrong.
+    """
+    found = DocCandidates(n_documents=first_document)
+    for number, doc in enumerate(docs):
+        is_word = doc.to_array(IS_SPACE).reshape(-1) == 0
+        words_before = np.concatenate(([0], np.cumsum(is_word)))
+        ranks = _read_ranks(doc, key)
+        if not ranks:
+            if words_before[-1]:
+                found.missing.append(number)
+            continue
+        segments = ranks[0].segments
+        _check_segments(doc, key, segments, words_before)
+        edges = words_before[segments].tolist()
+        candidates = _by_segment(doc, key, ranks, words_before)
+        spans = None
+        if gold is not None:
+            spans = _place_gold(gold[number], number, segments, words_before, found)
+        documents = _documents(ranks[0])
+        words = [token.text for token in doc if not token.is_space]
+        tokens = np.flatnonzero(is_word).tolist()
+        for index, (start, end) in enumerate(edges):
+            if start == end:  # nothing but white space: nothing to choose
+                continue
+            found.segments.append(
+                CandidateSegment(
+                    words=tuple(words[start:end]),
+                    candidates=merge_duplicates(candidates[index]),
+                    document=found.n_documents + documents[index],
+                    gold=None if spans is None else spans[index],
+                )
+            )
+            found.docs.append(number)
+            found.tokens.append(tokens[start:end])
+        found.n_documents += max(documents, default=-1) + 1
+    return found
+
+
+def aligned_gold(
+    example: Example, key: str
+) -> tuple[list[LabelledSpan], list[LabelledSpan]]:
+    """Gold of an example in tokens of its predicted Doc.
+
+    example (Example): The example; gold is `doc.spans[key]` of the reference where the
+        key exists, else `doc.ents`.
+    key (str): Key of the gold spans.
+    RETURNS (tuple[list[LabelledSpan], list[LabelledSpan]]): Gold in tokens of the
+        predicted Doc; gold that fits none of them, in tokens of the reference.
+    """
+    reference = example.reference
+    group: Iterable[Span] = reference.spans.get(key, reference.ents)
+    same = same_tokens(example)
+    spans, lost = [], []
+    for span in group:
+        plain = (span.start, span.end, span.label_)
+        if same:
+            spans.append(plain)
+        elif found := example.get_aligned_spans_y2x([span], allow_overlap=True):
+            spans.append((found[0].start, found[0].end, span.label_))
+        else:
+            lost.append(plain)
+    return spans, lost
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """One candidate group: what is in it, checked by itself."""
+
+    segments: np.ndarray  # half-open token offsets, shape (m, 2)
+    log_prob: list[float]
+    spans: list[LabelledSpan]
+    documents: list[int] | None
+
+
+def _read_ranks(doc: Doc, key: str) -> list[_Rank]:
+    ranks: list[_Rank] = []
+    while (group := doc.spans.get(f"{key}:{len(ranks)}")) is not None:
+        ranks.append(_read_rank(doc, group, f"{key}:{len(ranks)}"))
+    return ranks
+
+
+def _read_rank(doc: Doc, group: SpanGroup, key: str) -> _Rank:
+    attrs = group.attrs
+    for name in ("segments", "log_prob"):
+        if name not in attrs:
+            raise _malformed(doc, key, f"there is no attrs[{name!r}]")
+    segments, log_prob = np.asarray(attrs["segments"]), np.asarray(attrs["log_prob"])
+    if segments.size == 0:
+        segments = np.zeros((0, 2), dtype=np.int64)
+    if segments.ndim != 2 or segments.shape[1] != 2 or segments.dtype.kind not in "iu":
+        raise _malformed(
+            doc, key, f"attrs['segments'] is {segments.dtype} of shape {segments.shape}"
+        )
+    for name, values in (("log_prob", log_prob), ("documents", attrs.get("documents"))):
+        if values is not None and np.shape(values) != (len(segments),):
+            raise _malformed(
+                doc,
+                key,
+                f"attrs[{name!r}] is of shape {np.shape(values)}, for {len(segments)} "
+                "segments",
+            )
+    if log_prob.dtype.kind not in "fiu" or not np.isfinite(log_prob).all():
+        raise _malformed(doc, key, "attrs['log_prob'] has values that are not finite")
+    documents = attrs.get("documents")
+    return _Rank(
+        segments.astype(np.int64),
+        log_prob.tolist(),
+        [(span.start, span.end, span.label_) for span in group],
+        None if documents is None else np.asarray(documents).tolist(),
+    )
+
+
+def _check_segments(
+    doc: Doc, key: str, segments: np.ndarray, words_before: np.ndarray
+) -> None:
+    """The segments of rank 0 are disjoint, in order, and hold every word."""
+    start, end = segments[:, 0], segments[:, 1]
+    edges = segments.reshape(-1)
+    if len(edges) and (
+        edges[0] < 0 or edges[-1] > len(doc) or (np.diff(edges) < 0).any()
+    ):
+        raise _malformed(
+            doc,
+            f"{key}:0",
+            f"attrs['segments'] do not follow one another within {len(doc)} tokens",
+        )
+    n_words = int((words_before[end] - words_before[start]).sum())
+    if n_words != words_before[-1]:
+        raise _malformed(
+            doc,
+            f"{key}:0",
+            f"attrs['segments'] hold {n_words} of {words_before[-1]} words",
+        )
+
+
+def _by_segment(
+    doc: Doc, key: str, ranks: Sequence[_Rank], words_before: np.ndarray
+) -> list[list[Candidate]]:
+    """The candidates of each segment of rank 0, with spans in words of the segment."""
+    known = {
+        (start, end): index
+        for index, (start, end) in enumerate(ranks[0].segments.tolist())
+    }
+    first_word = words_before[ranks[0].segments[:, 0]].tolist()
+    before = words_before.tolist()
+    found: list[list[Candidate]] = [[] for _ in known]
+    # The candidates of a segment share most spans: one object each saves much memory.
+    shared: list[dict[LabelledSpan, LabelledSpan]] = [{} for _ in known]
+    for number, rank in enumerate(ranks):
+        segments = rank.segments.tolist()
+        own = _spans_by_segment(doc, f"{key}:{number}", rank)
+        for segment, log_prob, spans in zip(segments, rank.log_prob, own, strict=True):
+            index = known.get(tuple(segment))
+            if index is None:
+                raise _malformed(
+                    doc, f"{key}:{number}", f"segment {segment} is not in '{key}:0'"
+                )
+            base = first_word[index]
+            pool = shared[index]
+            placed = []
+            for start, end, label in spans:
+                span = (before[start] - base, before[end] - base, label)
+                placed.append(pool.setdefault(span, span))
+                if span[0] == span[1]:
+                    raise _malformed(doc, f"{key}:{number}", "a span holds no word")
+            found[index].append(Candidate(log_prob, tuple(placed)))
+    return found
+
+
+def _spans_by_segment(doc: Doc, key: str, rank: _Rank) -> list[list[LabelledSpan]]:
+    """The spans of one group, segment by segment."""
+    starts, ends = rank.segments[:, 0], rank.segments[:, 1].tolist()
+    own: list[list[LabelledSpan]] = [[] for _ in ends]
+    places = np.searchsorted(starts, [s for s, _, _ in rank.spans], side="right") - 1
+    for place, span in zip(places.tolist(), rank.spans, strict=True):
+        if place < 0 or span[1] > ends[place]:
+            raise _malformed(doc, key, f"span {span} lies in no segment")
+        own[place].append(span)
+    return own
+
+
+def _place_gold(
+    gold: Sequence[LabelledSpan],
+    number: int,
+    segments: np.ndarray,
+    words_before: np.ndarray,
+    found: DocCandidates,
+) -> list[tuple[LabelledSpan, ...]]:
+    """Gold of each segment in words of it; counts what lies in none."""
+    starts, ends = segments[:, 0], segments[:, 1].tolist()
+    first_word = words_before[starts].tolist()
+    before = words_before.tolist()
+    placed: list[set[LabelledSpan]] = [set() for _ in ends]
+    distinct = sorted(set(gold))
+    found.n_gold += len(distinct)
+    places = np.searchsorted(starts, [s for s, _, _ in distinct], side="right") - 1
+    for place, (start, end, label) in zip(places.tolist(), distinct, strict=True):
+        if place < 0 or end > ends[place] or before[start] == before[end]:
+            found.lost_gold.append((number, (start, end, label)))
+            continue
+        base = first_word[place]
+        placed[place].add((before[start] - base, before[end] - base, label))
+    return [tuple(sorted(spans)) for spans in placed]
+
+
+def _documents(rank: _Rank) -> list[int]:
+    """Numbers from 0 of the documents that the segments are of."""
+    if rank.documents is None:
+        return [0] * len(rank.segments)
+    numbers = [0]
+    for before, here in pairwise(rank.documents):
+        numbers.append(numbers[-1] + (here != before))
+    return numbers[: len(rank.documents)]
+
+
+def _malformed(doc: Doc, key: str, problem: str) -> ValueError:
+    return ValueError(
+        Errors.T090.format(key=key, doc=doc[:12].text[:QUOTED], problem=problem)
+    )
