@@ -6,10 +6,13 @@ first by the base model. That order decides every tie, so that it is checked her
 Shape letters: S segments, C candidates of all segments, K kept features.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
+
+from .candidates import CandidateSegment, span_counts
 
 # What the fields are called in a file; `oracle` and `counts` may be missing there.
 _ARRAYS = ("indptr", "indices", "log_prob", "borders", "oracle", "counts")
@@ -39,6 +42,40 @@ class RankingData:
     borders: np.ndarray
     oracle: np.ndarray | None = None
     counts: np.ndarray | None = None
+
+    @classmethod
+    def from_segments(
+        cls,
+        segments: Sequence[CandidateSegment],
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        n_features: int,
+    ) -> "RankingData":
+        """Set the candidates of segments beside their features.
+
+        segments (Sequence[CandidateSegment]): The segments. Oracles and counts are found
+            if there are segments and the gold of all of them is known.
+        indptr (np.ndarray): Where the features of each candidate begin, as
+            `GlobalFeatures.transform` returns them.
+        indices (np.ndarray): Their numbers.
+        n_features (int): Number of features.
+        RETURNS (RankingData): The data.
+        """
+        sizes = [len(segment.candidates) for segment in segments]
+        borders = np.zeros(len(segments) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=borders[1:])
+        log_prob = [c.log_prob for segment in segments for c in segment.candidates]
+        data = cls(indptr, indices, n_features, np.array(log_prob, np.float64), borders)
+        if not segments or any(segment.gold is None for segment in segments):
+            return data
+        counts = [
+            span_counts(candidate, segment.gold or ())
+            for segment in segments
+            for candidate in segment.candidates
+        ]
+        data = replace(data, counts=np.array(counts, dtype=np.int64))
+        # Candidates stand best first: of equal F, the first has the highest log_prob.
+        return replace(data, oracle=first_maximum(data.f_scores(), borders))
 
     def __post_init__(self) -> None:
         n_candidates = len(self.log_prob)

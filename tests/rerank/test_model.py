@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -39,3 +41,28 @@ def test_model_ranker_survives_a_pickle(ranker):
 def test_model_refuses_a_method_that_it_does_not_know(header):
     with pytest.raises(ValueError, match="expected a ranker of method"):
         load_ranker(header, {})
+
+
+def test_model_rankers_predict_with_numpy_alone(tmp_path):
+    data = random_data(3, n_segments=30)
+    ranker = train_perceptron(data).voted()
+    data.to_disk(tmp_path / "data.npz")
+    (tmp_path / "ranker.pkl").write_bytes(pickle.dumps(ranker.to_arrays()))
+    code = (
+        "import pickle, sys\n"
+        "for name in ('scipy', 'sklearn', 'tqdm', 'spacy', 'torch', 'thinc'):\n"
+        "    sys.modules[name] = None\n"
+        "import spacy_treecrf.rerank.boosting\n"
+        "from spacy_treecrf.rerank.model import load_ranker\n"
+        "from spacy_treecrf.rerank.ranking_data import RankingData\n"
+        "ranker = load_ranker(*pickle.load(open('ranker.pkl', 'rb')))\n"
+        "print(ranker.choose(RankingData.from_disk('data.npz')).tolist())\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(result.stdout) == ranker.choose(data).tolist()

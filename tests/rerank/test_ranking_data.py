@@ -7,6 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_treecrf.rerank.candidates import (
+    Candidate,
+    CandidateSegment,
+    oracle_index,
+    span_counts,
+)
 from spacy_treecrf.rerank.ranking_data import RankingData, first_maximum, span_rows
 
 from .random_data import bounds, build, data_sets, random_data
@@ -98,3 +104,43 @@ def test_ranking_data_first_maximum_is_that_of_each_segment(data, seed):
 def test_ranking_data_span_rows_concatenates_ranges(starts, sizes, expected):
     rows = span_rows(np.array(starts, dtype=int), np.array(sizes, dtype=int))
     assert rows.tolist() == expected
+
+
+SPANS = st.sets(
+    st.tuples(st.integers(0, 2), st.integers(3, 4), st.sampled_from("AB")), max_size=3
+).map(lambda spans: tuple(sorted(spans)))
+
+
+@st.composite
+def candidate_segments(draw):
+    """Segments of a few words with candidates that may tie."""
+    segments = []
+    for _ in range(draw(st.integers(0, 4))):
+        spans = draw(st.lists(SPANS, min_size=1, max_size=4))
+        log_prob = draw(st.lists(st.integers(-3, 0), min_size=4, max_size=4))
+        pairs = zip(sorted(log_prob, reverse=True), spans, strict=False)
+        candidates = tuple(Candidate(float(value), of) for value, of in pairs)
+        segments.append(CandidateSegment(tuple("abcd"), candidates, gold=draw(SPANS)))
+    return segments
+
+
+@given(segments=candidate_segments())
+def test_ranking_data_of_segments_is_theirs(segments):
+    rows = [c for segment in segments for c in segment.candidates]
+    indptr = np.arange(len(rows) + 1)
+    data = RankingData.from_segments(segments, indptr, np.zeros(len(rows), int), 1)
+    assert data.log_prob.tolist() == [c.log_prob for c in rows]
+    assert np.diff(data.borders).tolist() == [len(s.candidates) for s in segments]
+    if segments:
+        assert data.counts.tolist() == [
+            list(span_counts(c, s.gold)) for s in segments for c in s.candidates
+        ]
+        expected = [oracle_index(segment) for segment in segments]
+        assert (data.oracle - data.base()).tolist() == expected
+
+
+def test_ranking_data_of_segments_without_gold_has_no_oracle():
+    segment = CandidateSegment(("a",), (Candidate(-1.0, ()),))
+    data = RankingData.from_segments([segment], np.array([0, 0]), np.zeros(0, int), 1)
+    assert data.oracle is None
+    assert data.counts is None
