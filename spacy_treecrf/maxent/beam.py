@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .model import log_normalizer
+from .model import OUTSIDE, log_normalizer
 
 # Sentences, and words times hypotheses, searched together: measured on sentences of 22
 # words with 17 tags; a large document is searched in less memory than it has itself.
@@ -58,8 +58,10 @@ def beam_search(
             word_scores, successors, first[block], lengths[block], beam
         )
         log_prob[:, block] = scores.T
+        absent = np.isneginf(scores)
         # Step t of the block's sentences that are longer than t.
         for step, step_tags in enumerate(found):
+            step_tags[absent[: len(step_tags)]] = OUTSIDE
             tags[:, first[block[: len(step_tags)]] + step] = step_tags.T
     return Beam(tags, log_prob)
 

@@ -8,8 +8,11 @@ import numpy as np
 from .features import WordBatch, WordPredicates, learn_lower_case
 from .model import MaxEntModel, count_tags, history_numbers
 
-# After so many passes over the corpus the scores of held-out text no longer change.
-MAX_ITERATIONS = 200
+# After so many iterations the objective on Spanish and English news is within 0.2% of
+# its minimum, and the scores of held-out text no longer change.
+MAX_ITERATIONS = 150
+# Steps that L-BFGS remembers: 20 took a tenth fewer iterations than SciPy's 10.
+MEMORY = 20
 
 Progress = Callable[[int, float], None]
 
@@ -153,6 +156,14 @@ def train(
         columns, predicates.n_columns, tags, batch.lengths, n_labels, cutoff, l2
     )
     iteration = 0
+    # Frequent features have far larger second derivatives than rare ones. Weights that
+    # are scaled by the root of their root (no scaling and the full root, as in
+    # Newton's method, are both worse) take half the iterations.
+    scale = objective.observed**-0.25
+
+    def scaled(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(scale * x)
+        return value, scale * gradient
 
     def report(intermediate_result: Any) -> None:
         nonlocal iteration
@@ -161,15 +172,19 @@ def train(
             progress(iteration, float(intermediate_result.fun))
 
     best = minimize(
-        objective,
-        np.zeros(len(objective.features)),
+        scaled,
+        np.zeros(len(scale)),
         jac=True,
         method="L-BFGS-B",
         callback=report,
         # The objective is in nats a word: a relative change of 1e-7 is far below what
         # any decision hangs on.
-        options={"maxiter": max_iterations, "ftol": 1e-7, "gtol": 1e-7},
+        options={
+            "maxiter": max_iterations,
+            "maxcor": MEMORY,
+            "ftol": 1e-7,
+            "gtol": 1e-7,
+        },
     )
-    return MaxEntModel(
-        predicates, n_labels, objective.features, best.x.astype(np.float32)
-    )
+    weights = (scale * best.x).astype(np.float32)
+    return MaxEntModel(predicates, n_labels, objective.features, weights)
