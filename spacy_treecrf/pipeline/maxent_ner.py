@@ -28,7 +28,7 @@ from ._settings import check_maxent_settings, check_score_weights
 # Written in the mode "segment" if the corpus has several labels and none is set.
 SEGMENT_LABEL = "ENTITY"
 # Iterations of the estimation between two lines of progress: some seconds.
-PROGRESS_EVERY = 20
+PROGRESS_EVERY = 10
 
 DEFAULT_CONFIG = {
     "spans_key": "nested",
@@ -190,6 +190,8 @@ class MaxEntTagger(FlatPipe):
             lower_case=self.lower_case,
             progress=self._report,
         )
+        n_features = len(self._model.weights)
+        logger.info("%s: learnt the weights of %d features", self.name, n_features)
 
     def _tagged_labels(self, corpus: FlatCorpus) -> tuple[tuple[str, ...], np.ndarray]:
         """The labels of the tags, and the number of each gold entity's."""

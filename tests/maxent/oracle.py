@@ -17,7 +17,8 @@ from spacy_treecrf.maxent.features import (
 def batch_of(sentences):
     """Number the words of tokenised sentences."""
     types = sorted({word for sentence in sentences for word in sentence})
-    tokens = [types.index(word) for sentence in sentences for word in sentence]
+    numbers = {word: number for number, word in enumerate(types)}
+    tokens = [numbers[word] for sentence in sentences for word in sentence]
     lengths = [len(sentence) for sentence in sentences]
     return WordBatch(types, np.array(tokens, dtype=np.int64), np.array(lengths))
 
