@@ -65,6 +65,30 @@ def check_maxent_settings(name: str, cfg: dict[str, Any]) -> None:
     _require(name, cfg, "l2", fits, "a number of at least 0")
 
 
+def check_reranker_settings(name: str, cfg: dict[str, Any]) -> None:
+    """Check the settings of a `ner_reranker` pipe.
+
+    name (str): Name of the pipe.
+    cfg (dict[str, Any]): Its settings.
+    RAISES (ValueError): If one is out of its range.
+    """
+    from spacy_treecrf.rerank.feature_table import MAX_COUNT
+
+    methods = ("averaged_perceptron", "voted_perceptron", "boosting")
+    fits = cfg["method"] in methods
+    _require(name, cfg, "method", fits, f"one of {methods}")
+    fits = 1 <= cfg["min_sentences"] <= MAX_COUNT
+    _require(name, cfg, "min_sentences", fits, f"a number from 1 to {MAX_COUNT}")
+    for setting, least in {"rounds": 0, "passes": 1}.items():
+        fits = cfg[setting] >= least
+        _require(name, cfg, setting, fits, f"a number of at least {least}")
+    # Without smoothing, a feature of oracles alone would get an infinite weight.
+    fits = 0 < cfg["epsilon"] < math.inf
+    _require(name, cfg, "epsilon", fits, "a number above 0")
+    fits = 0 <= cfg["beta"] < math.inf
+    _require(name, cfg, "beta", fits, "a number of at least 0")
+
+
 def _require(
     name: str, cfg: dict[str, Any], setting: str, fits: bool, expected: str
 ) -> None:

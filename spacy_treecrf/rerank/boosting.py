@@ -24,6 +24,8 @@ LOG_PROB_WEIGHTS = (0.001, 10.0)
 _RECOMPUTE_ROUNDS = 10_000
 # and when the loss has fallen to this share, because rounding is relative to old values.
 _RECOMPUTE_LOSS = 0.1
+# Every oracle is far ahead long before; smaller losses, and their smoothing, underflow.
+_LEAST_LOSS = 1e-280
 # A gain of less than this share of the loss is lost in the rounding of doubles.
 _LEAST_GAIN = 1e-15
 # Differing features that are added up at a time: 100 MB of temporary arrays.
@@ -157,7 +159,8 @@ class PairSums:
             return None
         feature = int(self.gains.argmax())
         gain = self.gains[feature] ** 2
-        return feature if gain > _LEAST_GAIN * self.loss else None
+        is_worth_it = gain > _LEAST_GAIN * self.loss and self.loss > _LEAST_LOSS
+        return feature if is_worth_it else None
 
     def step(self, feature: int, epsilon: float) -> float:
         """The step that lowers the loss most, smoothed.

@@ -18,6 +18,7 @@ from spacy_treecrf.rerank.boosting import (
     train_boosting,
 )
 from spacy_treecrf.rerank.pairs import candidate_pairs
+from spacy_treecrf.rerank.ranking_data import RankingData
 
 from .random_data import bounds, build, data_sets, feature_sets, random_data
 
@@ -383,3 +384,18 @@ def test_boosting_refuses_development_data_with_other_features_or_no_counts():
         choose_rounds(boosting, random_data(0, n_features=3))
     with pytest.raises(ValueError, match="counts"):
         choose_rounds(boosting, replace(random_data(0), counts=None))
+
+
+def test_boosting_ends_before_the_loss_underflows():
+    # One feature separates, so that each round takes the loss down by a factor.
+    data = RankingData(
+        indptr=np.array([0, 1, 1]),
+        indices=np.array([0]),
+        n_features=1,
+        log_prob=np.array([-1.0, -2.0]),
+        borders=np.array([0, 2]),
+        oracle=np.array([0]),
+    )
+    boosting = train_boosting(data, 100_000)
+    assert 0 < boosting.n_rounds < 1000
+    assert np.isfinite(boosting.steps).all()

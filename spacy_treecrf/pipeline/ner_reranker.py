@@ -1,0 +1,369 @@
+"""The factory `ner_reranker`: chooses among the candidates of the pipe before it.
+
+Source: Collins (2002), "Ranking Algorithms for Named-Entity Extraction: Boosting and the
+Voted Perceptron"; over nested candidates too.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example, validate_get_examples
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+
+from spacy_treecrf.errors import Warnings
+
+from ._learned_pipe import Arrays, Header, LearnedPipe
+from ._settings import check_reranker_settings, check_score_weights
+from ._spans import LabelledSpan, write_ents, write_span_group
+from .candidate_groups import DocCandidates, read_candidates
+
+if TYPE_CHECKING:
+    from spacy_treecrf.rerank.features import GlobalFeatures
+    from spacy_treecrf.rerank.model import Ranker
+
+Method = Literal["averaged_perceptron", "voted_perceptron", "boosting"]
+
+DEFAULT_CONFIG = {
+    "spans_key": "nested",
+    "candidates_key": None,
+    "method": "averaged_perceptron",
+    "rounds": 10_000,
+    "epsilon": 0.0025,
+    "weighted": False,
+    "beta": 0.2,
+    "passes": 3,
+    "min_sentences": 5,
+    "typed": True,
+    "annotate_ents": False,
+    "seed": 0,
+    "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
+}
+
+
+class Choice(NamedTuple):
+    """What is chosen for a Doc.
+
+    spans (list[LabelledSpan]): The spans of the chosen candidates, in text order.
+    scores (np.ndarray): For each span the value of its candidate. Shape: (M,).
+    """
+
+    spans: list[LabelledSpan]
+    scores: np.ndarray
+
+
+@Language.factory(
+    "ner_reranker",
+    requires=["doc.spans"],
+    assigns=["doc.spans"],
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={
+        "spans_nested_f": 1.0,
+        "spans_nested_p": 0.0,
+        "spans_nested_r": 0.0,
+        "spans_nested_inner_f": None,
+        "spans_nested_outer_f": None,
+        "spans_nested_unlabelled_f": None,
+        "spans_nested_per_type": None,
+    },
+)
+def make_ner_reranker(
+    nlp: Language,
+    name: str,
+    spans_key: str,
+    candidates_key: str | None,
+    method: Method,
+    rounds: int,
+    epsilon: float,
+    weighted: bool,
+    beta: float,
+    passes: int,
+    min_sentences: int,
+    typed: bool,
+    annotate_ents: bool,
+    seed: int,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> "NerReranker":
+    """Build the pipe; see `NerReranker` for the settings."""
+    return NerReranker(
+        nlp.vocab,
+        name,
+        spans_key=spans_key,
+        candidates_key=candidates_key,
+        method=method,
+        rounds=rounds,
+        epsilon=epsilon,
+        weighted=weighted,
+        beta=beta,
+        passes=passes,
+        min_sentences=min_sentences,
+        typed=typed,
+        annotate_ents=annotate_ents,
+        seed=seed,
+        scorer=scorer,
+    )
+
+
+class NerReranker(LearnedPipe):
+    """Chooses one candidate of each segment by global features."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        name: str = "ner_reranker",
+        *,
+        spans_key: str = "nested",
+        candidates_key: str | None = None,
+        method: Method = "averaged_perceptron",
+        rounds: int = 10_000,
+        epsilon: float = 0.0025,
+        weighted: bool = False,
+        beta: float = 0.2,
+        passes: int = 3,
+        min_sentences: int = 5,
+        typed: bool = True,
+        annotate_ents: bool = False,
+        seed: int = 0,
+        scorer: Callable[..., dict[str, Any]] | None = None,
+    ):
+        """Make an untrained pipe.
+
+        vocab (Vocab): The shared vocabulary.
+        name (str): Name of the pipe in its pipeline.
+        spans_key (str): Key of gold, and of the span group to write.
+        candidates_key (Optional[str]): The spans key of the base pipe, whose candidates
+            are `{candidates_key}:{r}`; by default `spans_key`.
+        method (str): "averaged_perceptron", "voted_perceptron" or "boosting".
+        rounds (int): Most rounds of boosting.
+        epsilon (float): Smoothing of boosting's steps.
+        weighted (bool): Whether boosting weighs a pair of candidates by how much they
+            differ in F.
+        beta (float): Scale of the log probability for the perceptrons.
+        passes (int): Passes of the perceptrons over the data.
+        min_sentences (int): Training segments that a feature must occur in.
+        typed (bool): Whether features see labels.
+        annotate_ents (bool): Whether to write `doc.ents` too.
+        seed (int): Seed of the order of the perceptrons' passes.
+        scorer (Optional[Callable]): Scores examples.
+        RAISES (ValueError): If a setting is out of its range.
+        """
+        self.vocab = vocab
+        self.name = name
+        self.scorer = scorer
+        self.cfg = {
+            "spans_key": spans_key,
+            "candidates_key": spans_key if candidates_key is None else candidates_key,
+            "method": method,
+            "rounds": rounds,
+            "epsilon": epsilon,
+            "weighted": weighted,
+            "beta": beta,
+            "passes": passes,
+            "min_sentences": min_sentences,
+            "typed": typed,
+            "annotate_ents": annotate_ents,
+            "seed": seed,
+        }
+        check_reranker_settings(name, self.cfg)
+        self._labels: tuple[str, ...] = ()
+        self._features: GlobalFeatures | None = None
+        self._ranker: Ranker | None = None
+        self._rounds: int | None = None
+        self._warned: set[str] = set()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """RETURNS (tuple[str, ...]): Labels of the training candidates, sorted."""
+        return self._labels
+
+    @property
+    def is_initialized(self) -> bool:
+        """RETURNS (bool): Whether the ranker has been learnt or loaded."""
+        return self._ranker is not None
+
+    @property
+    def rounds(self) -> int | None:
+        """RETURNS (Optional[int]): Rounds of boosting that are used."""
+        return self._rounds
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        development: Callable[[Language], Iterable[Example]] | None = None,
+    ) -> None:
+        """Learn from the whole corpus; what was learnt before is replaced.
+
+        get_examples (Callable[[], Iterable[Example]]): What `treecrf jackknife` has
+            written: candidates and gold are in the reference.
+        nlp (Optional[Language]): The pipeline.
+        development (Optional[Callable[[Language], Iterable[Example]]]): A reader of
+            data on which boosting's rounds are chosen. The pipes before this one decode
+            those that have no candidates in the reference.
+        RAISES (ValueError): If there are no candidates, or they are malformed.
+        """
+        from ._ranking import learn, read_development, read_training
+
+        validate_get_examples(get_examples, "NerReranker.initialize")
+        self._require_whole_corpus(nlp)
+        check_score_weights(self.name, self.cfg["spans_key"], nlp)
+        corpus = read_training(get_examples(), self.name, self.cfg)
+        dev = None
+        # Nothing but the rounds is chosen on it, so that other methods need not read it.
+        if development is not None and self.cfg["method"] == "boosting":
+            given = development(nlp if nlp is not None else Language(self.vocab))
+            dev = read_development(given, self.name, self.cfg, nlp)
+        self._features, self._ranker, self._rounds = learn(corpus, dev, self.cfg)
+        labels = {
+            span[2]
+            for segment in corpus.segments
+            for candidate in segment.candidates
+            for span in candidate.spans
+        }
+        self._set_labels(sorted(labels))
+        self._warned = set()
+
+    def _set_labels(self, labels: Iterable[str]) -> None:
+        self._labels = tuple(labels)
+        for label in self._labels:
+            self.vocab.strings.add(label)
+
+    def predict(self, docs: Sequence[Doc]) -> list[Choice | None]:
+        """Choose a candidate of each segment, without changing the Docs.
+
+        docs (Sequence[Doc]): The Docs, with candidates.
+        RETURNS (list[Optional[Choice]]): For each Doc what is chosen, or None if it has
+            no candidates.
+        RAISES (ValueError): If the candidates of a Doc are malformed.
+        """
+        from spacy_treecrf.rerank.ranking_data import first_maximum
+
+        from ._ranking import ranking_data
+
+        self._require_initialized()
+        assert self._features is not None
+        assert self._ranker is not None
+        found = read_candidates(docs, self.cfg["candidates_key"])
+        self._warn_missing(docs, found)
+        self._warn_labels(found)
+        data = ranking_data(found.segments, self._features)
+        values = self._ranker.values(data)
+        rows = first_maximum(values, data.borders)
+        chosen = (rows - data.borders[:-1]).tolist()
+        missing = set(found.missing)
+        spans: list[list[LabelledSpan]] = [[] for _ in docs]
+        scores: list[list[float]] = [[] for _ in docs]
+        for number, (doc, candidate, value) in enumerate(
+            zip(found.docs, chosen, values[rows].tolist(), strict=True)
+        ):
+            own = found.token_spans(number, candidate)
+            spans[doc] += own
+            scores[doc] += [value] * len(own)
+        return [
+            None
+            if number in missing
+            else Choice(spans[number], np.array(scores[number], dtype=np.float32))
+            for number in range(len(docs))
+        ]
+
+    def set_annotations(
+        self, docs: Sequence[Doc], predictions: list[Choice | None]
+    ) -> None:
+        """Write `doc.spans[spans_key]`, and `doc.ents` if asked.
+
+        docs (Sequence[Doc]): The Docs. One without candidates keeps its spans.
+        predictions (list[Optional[Choice]]): What `predict` returned.
+        """
+        key = self.cfg["spans_key"]
+        for doc, choice in zip(docs, predictions, strict=True):
+            if choice is None:
+                if key not in doc.spans:
+                    write_span_group(doc, key, [], [])
+                continue
+            write_span_group(doc, key, choice.spans, choice.scores)
+            if self.cfg["annotate_ents"]:
+                write_ents(doc, choice.spans)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Annotate a stream of Docs, batch by batch.
+
+        stream (Iterable[Doc]): The Docs.
+        batch_size (int): Docs a batch.
+        YIELDS (Doc): The same Docs, in order. One that cannot be reranked is given to
+            the error handler and, if that raises nothing, comes out as the pipes before
+            have left it.
+        """
+        for docs in minibatch(stream, size=batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception:
+                # One by one, so that the others of the batch are not lost with it.
+                for doc in docs:
+                    self(doc)
+            yield from docs
+
+    def _warn_missing(self, docs: Sequence[Doc], found: DocCandidates) -> None:
+        if found.missing and "missing" not in self._warned:
+            self._warned.add("missing")
+            warnings.warn(
+                Warnings.T095.format(
+                    name=self.name,
+                    count=len(found.missing),
+                    doc=docs[found.missing[0]][:12].text[:60],
+                    key=self.cfg["candidates_key"],
+                ),
+                stacklevel=4,
+            )
+
+    def _warn_labels(self, found: DocCandidates) -> None:
+        if "labels" in self._warned:
+            return
+        labels = {
+            span[2]
+            for segment in found.segments
+            for candidate in segment.candidates
+            for span in candidate.spans
+        }
+        if unknown := sorted(labels.difference(self._labels)):
+            self._warned.add("labels")
+            warnings.warn(
+                Warnings.T096.format(name=self.name, labels=unknown), stacklevel=4
+            )
+
+    def _to_arrays(self) -> tuple[Header, Arrays]:
+        assert self._features is not None
+        assert self._ranker is not None
+        parts = {
+            "features": self._features.to_arrays(),
+            "ranker": self._ranker.to_arrays(),
+        }
+        header = {name: header for name, (header, _) in parts.items()}
+        arrays = {
+            f"{name}.{key}": array
+            for name, (_, own) in parts.items()
+            for key, array in own.items()
+        }
+        return {**header, "labels": list(self._labels), "rounds": self._rounds}, arrays
+
+    def _from_arrays(self, header: Header, arrays: Arrays) -> None:
+        from spacy_treecrf.rerank.features import GlobalFeatures
+        from spacy_treecrf.rerank.model import load_ranker
+
+        def of(part: str) -> Arrays:
+            start = f"{part}."
+            return {
+                name.removeprefix(start): array
+                for name, array in arrays.items()
+                if name.startswith(start)
+            }
+
+        ranker = load_ranker(header["ranker"], of("ranker"))
+        features = GlobalFeatures.from_arrays(header["features"], of("features"))
+        self._features, self._ranker = features, ranker
+        self._rounds = header["rounds"]
+        self._set_labels(header["labels"])
