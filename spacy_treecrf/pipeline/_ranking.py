@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -16,8 +15,6 @@ from tqdm import tqdm
 from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.rerank.candidates import (
     CandidateSegment,
-    oracle_index,
-    span_counts,
 )
 from spacy_treecrf.rerank.features import GlobalFeatures
 from spacy_treecrf.rerank.model import Ranker
@@ -269,28 +266,8 @@ def ranking_data(
     RETURNS (RankingData): The data.
     """
     rows = features.transform(segments, drop_shared=gold, progress=progress)
-    sizes = [len(segment.candidates) for segment in segments]
-    borders = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    log_prob = [c.log_prob for segment in segments for c in segment.candidates]
-    oracle = counts = None
-    if gold:
-        oracle = borders[:-1] + [oracle_index(segment) for segment in segments]
-        counts = np.array(
-            [
-                span_counts(candidate, segment.gold or ())
-                for segment in segments
-                for candidate in segment.candidates
-            ],
-            dtype=np.int64,
-        ).reshape(-1, 3)
-    return RankingData(
-        indptr=rows.indptr,
-        indices=rows.indices,
-        n_features=features.n_features,
-        log_prob=np.array(log_prob, dtype=np.float64),
-        borders=borders,
-        oracle=oracle,
-        counts=counts,
+    return RankingData.from_segments(
+        segments, rows.indptr, rows.indices, features.n_features
     )
 
 
