@@ -54,7 +54,7 @@ class RankingData:
         """Set the candidates of segments beside their features.
 
         segments (Sequence[CandidateSegment]): The segments. Oracles and counts are found
-            if there are segments and the gold of all of them is known.
+            if the gold of all of them is known.
         indptr (np.ndarray): Where the features of each candidate begin, as
             `GlobalFeatures.transform` returns them.
         indices (np.ndarray): Their numbers.
@@ -66,14 +66,14 @@ class RankingData:
         np.cumsum(sizes, out=borders[1:])
         log_prob = [c.log_prob for segment in segments for c in segment.candidates]
         data = cls(indptr, indices, n_features, np.array(log_prob, np.float64), borders)
-        if not segments or any(segment.gold is None for segment in segments):
+        if any(segment.gold is None for segment in segments):
             return data
         counts = [
             span_counts(candidate, segment.gold or ())
             for segment in segments
             for candidate in segment.candidates
         ]
-        data = replace(data, counts=np.array(counts, dtype=np.int64))
+        data = replace(data, counts=np.array(counts, dtype=np.int64).reshape(-1, 3))
         # Candidates stand best first: of equal F, the first has the highest log_prob.
         return replace(data, oracle=first_maximum(data.f_scores(), borders))
 

@@ -131,12 +131,11 @@ def test_ranking_data_of_segments_is_theirs(segments):
     data = RankingData.from_segments(segments, indptr, np.zeros(len(rows), int), 1)
     assert data.log_prob.tolist() == [c.log_prob for c in rows]
     assert np.diff(data.borders).tolist() == [len(s.candidates) for s in segments]
-    if segments:
-        assert data.counts.tolist() == [
-            list(span_counts(c, s.gold)) for s in segments for c in s.candidates
-        ]
-        expected = [oracle_index(segment) for segment in segments]
-        assert (data.oracle - data.base()).tolist() == expected
+    assert data.counts.tolist() == [
+        list(span_counts(c, s.gold)) for s in segments for c in s.candidates
+    ]
+    expected = [oracle_index(segment) for segment in segments]
+    assert (data.oracle - data.base()).tolist() == expected
 
 
 def test_ranking_data_of_segments_without_gold_has_no_oracle():
