@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .candidates import CandidateSegment
-from .context_templates import StringLabels, best_strings
+from .context_templates import DocumentNames, document_names
 from .entity_templates import PADDING, Relation, entity_hashes
 from .hashing import hash_string, hash_strings, mix, to_numbers
 from .segment_templates import Entity, SegmentTemplates, TemplateSettings
@@ -140,11 +140,11 @@ class Block:
         """RETURNS (np.ndarray): First candidate of each segment, and their number."""
         return np.array(self._row_borders, dtype=np.int64)
 
-    def add(self, segment: CandidateSegment, document: StringLabels | None) -> None:
+    def add(self, segment: CandidateSegment, document: DocumentNames | None) -> None:
         """Add a segment.
 
         segment (CandidateSegment): The segment.
-        document (Optional[StringLabels]): As in `SegmentTemplates`.
+        document (Optional[DocumentNames]): As in `SegmentTemplates`.
         """
         offset = len(self._positions)
         find = self._table.number
@@ -239,7 +239,7 @@ def make_blocks(
         document = list(group)
         strings = None
         if settings.context and len(document) > 1:
-            strings = best_strings(document, settings.typed)
+            strings = document_names(document, settings.typed)
         for segment in document:
             block.add(segment, strings)
             if block.n_segments == size:

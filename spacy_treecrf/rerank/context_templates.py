@@ -3,9 +3,10 @@
 They go beyond Collins (2002), whose entities see only words.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
+from typing import Any
 
 from .candidates import CandidateSegment, LabelledSpan
 from .entity_templates import feature
@@ -16,8 +17,16 @@ MAX_WORDS_BETWEEN = 3
 # Counts from here on are one.
 _MANY = 3
 
-# How often the words of an entity have each label in a set of base-best candidates.
-StringLabels = dict[tuple[str, ...], Counter[str]]
+# What parts of an entity are looked for elsewhere in its document, and the names of the
+# templates: all words, the first, the last; with its own label, or with another.
+_PARTS_SOUGHT = (("DS", "DO"), ("DFS", "DFO"), ("DLS", "DLO"))
+
+# How often each part of the base-best entities has each label, by `_PARTS_SOUGHT`.
+DocumentNames = tuple[dict[Any, Counter[str]], ...]
+
+
+def _parts_sought(words: tuple[str, ...]) -> tuple[Any, ...]:
+    return words, words[0], words[-1]
 
 
 def binned(count: int) -> str:
@@ -97,54 +106,57 @@ def repeated_strings(words: SegmentWords, label: str, label_2: str) -> list[str]
     return [feature("INC", escape_label(label), escape_label(label_2))]
 
 
-def best_strings(segments: Iterable[CandidateSegment], typed: bool) -> StringLabels:
-    """Count the strings and labels of base-best candidates: the first pass.
+def document_names(segments: Iterable[CandidateSegment], typed: bool) -> DocumentNames:
+    """Count the entities of base-best candidates: the first pass over a document.
 
     segments (Iterable[CandidateSegment]): Segments of one document.
     typed (bool): Whether labels are told apart.
-    RETURNS (StringLabels): Counts of labels by words of the entity.
+    RETURNS (DocumentNames): Counts of labels by words, first word and last word.
     """
-    counts: StringLabels = defaultdict(Counter)
+    names: DocumentNames = tuple({} for _ in _PARTS_SOUGHT)
     for segment in segments:
         for start, end, label in segment.candidates[0].spans:
-            counts[segment.words[start:end]][label if typed else ""] += 1
-    return dict(counts)
+            parts = _parts_sought(segment.words[start:end])
+            for counts, part in zip(names, parts, strict=True):
+                counts.setdefault(part, Counter())[label if typed else ""] += 1
+    return names
 
 
 def document_strings(
     words: tuple[str, ...],
     label: str,
-    document: StringLabels,
-    own: StringLabels,
+    document: DocumentNames,
+    own: DocumentNames,
     typed: bool,
 ) -> list[str]:
-    """Print the templates of an entity's string elsewhere in the document.
+    """Print the templates of an entity's words elsewhere in the document.
 
     words (tuple[str, ...]): The words of the entity.
     label (str): Its label; "" if untyped.
-    document (StringLabels): Base-best entities of all segments of the document.
-    own (StringLabels): Those of the entity's own segment, which do not count.
+    document (DocumentNames): Base-best entities of all segments of the document.
+    own (DocumentNames): Those of the entity's own segment, which do not count.
     typed (bool): Whether to print copies with the labels.
-    RETURNS (list[str]): DS, the string has the same label elsewhere, with how often;
-        DO, it has another label.
+    RETURNS (list[str]): DS, the same words have the same label elsewhere, with how
+        often; DO, they have another label; DFS, DFO, DLS and DLO, entities elsewhere
+        begin (end) with the same word.
     """
-    found = document.get(words)
-    if found is None:
-        return []
-    mine = own.get(words, Counter())
-    elsewhere = {
-        other: n - mine[other] for other, n in found.items() if n > mine[other]
-    }
-    prefix = f"{escape_label(label)}|"
     strings = []
-    same = elsewhere.pop(label, 0)
-    if same:
-        strings.append(feature("DS", binned(same)))
-    if elsewhere:
-        strings.append(feature("DO", binned(sum(elsewhere.values()))))
-    if typed:
-        strings += [prefix + string for string in strings]
-        strings += [
-            prefix + feature("DO", NULL, escape_label(other)) for other in elsewhere
-        ]
+    prefix = f"{escape_label(label)}|"
+    parts = zip(_PARTS_SOUGHT, _parts_sought(words), document, own, strict=True)
+    for (same, other), part, counts, own_counts in parts:
+        found = counts.get(part)
+        if found is None:
+            continue
+        mine = own_counts.get(part, Counter())
+        left = {name: n - mine[name] for name, n in found.items() if n > mine[name]}
+        n_same = left.pop(label, 0)
+        plain = [feature(same, binned(n_same))] if n_same else []
+        if left:
+            plain.append(feature(other, binned(sum(left.values()))))
+        strings += plain
+        if typed:
+            strings += [prefix + string for string in plain]
+            strings += [
+                prefix + feature(other, NULL, escape_label(name)) for name in left
+            ]
     return strings

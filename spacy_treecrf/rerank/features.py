@@ -11,7 +11,7 @@ import numpy as np
 
 from .blocks import Block, make_blocks
 from .candidates import CandidateSegment
-from .context_templates import best_strings
+from .context_templates import document_names
 from .feature_table import MAX_COUNT, MAX_SEGMENTS, FeatureCounts, FeatureTable
 from .segment_templates import SegmentTemplates, TemplateSettings
 from .words import WordTable, learn_lower_case
@@ -175,7 +175,7 @@ class GlobalFeatures:
         """
         whole = None
         if len(document) > 1:
-            whole = best_strings(document, self.settings.typed)
+            whole = document_names(document, self.settings.typed)
         templates = SegmentTemplates(segment, whole, self._words, self.settings)
         entities, relations = templates.read(segment.candidates[rank])
         printed = [templates.entity_strings(entity) for entity in entities]

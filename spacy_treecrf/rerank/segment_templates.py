@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from .candidates import Candidate, CandidateSegment, LabelledSpan
 from .context_templates import (
-    StringLabels,
-    best_strings,
+    DocumentNames,
+    document_names,
     document_strings,
     neighbour_strings,
     neighbours,
@@ -49,14 +49,14 @@ class SegmentTemplates:
     def __init__(
         self,
         segment: CandidateSegment,
-        document: StringLabels | None,
+        document: DocumentNames | None,
         table: WordTable,
         settings: TemplateSettings,
     ):
         """Look at a segment.
 
         segment (CandidateSegment): The segment.
-        document (Optional[StringLabels]): Base-best entities of its whole document, if
+        document (Optional[DocumentNames]): Base-best entities of its whole document, if
             it has more than this segment.
         table (WordTable): Where words are looked up.
         settings (TemplateSettings): Which templates there are.
@@ -66,7 +66,7 @@ class SegmentTemplates:
         self.settings = settings
         self.document = document if settings.context else None
         self._quotations = find_quotations(segment.words)
-        self._own = best_strings([segment], settings.typed) if self.document else {}
+        self._own = document_names([segment], settings.typed) if self.document else ()
 
     def read(self, candidate: Candidate) -> tuple[Sequence[Entity], list[Relation]]:
         """The entities and relations of a candidate.

@@ -56,7 +56,7 @@ options = st.fixed_dictionaries(
         "quote_limit": st.integers(0, 6),
     }
 )
-few = settings(deadline=None, max_examples=30)
+few = settings(deadline=None, max_examples=20)
 
 
 def fitted(corpus, **kwargs):
