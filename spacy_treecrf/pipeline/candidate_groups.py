@@ -1,11 +1,14 @@
 """From the candidate groups of Docs to the segments that a reranker chooses in."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
-from spacy.attrs import IS_SPACE
+from spacy.attrs import IS_SPACE, ORTH
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
@@ -83,15 +86,17 @@ def read_candidates(
         write; the message names the Doc, the group and what is wrong.
     """
     found = DocCandidates(n_documents=first_document)
+    texts: dict[int, str] = {}
     for number, doc in enumerate(docs):
-        is_word = doc.to_array(IS_SPACE).reshape(-1) == 0
+        table = doc.to_array([ORTH, IS_SPACE]).reshape(-1, 2)
+        is_word = table[:, 1] == 0
         words_before = np.concatenate(([0], np.cumsum(is_word)))
         ranks = _read_ranks(doc, key)
         if not ranks:
             if words_before[-1]:
                 found.missing.append(number)
             continue
-        segments = ranks[0].segments
+        segments = np.array(ranks[0].segments, dtype=np.int64).reshape(-1, 2)
         _check_segments(doc, key, segments, words_before)
         edges = words_before[segments].tolist()
         candidates = _by_segment(doc, key, ranks, words_before)
@@ -99,7 +104,7 @@ def read_candidates(
         if gold is not None:
             spans = _place_gold(gold[number], number, segments, words_before, found)
         documents = _documents(ranks[0])
-        words = [token.text for token in doc if not token.is_space]
+        words = _words(doc, table[is_word, 0].tolist(), texts)
         tokens = np.flatnonzero(is_word).tolist()
         for index, (start, end) in enumerate(edges):
             if start == end:  # nothing but white space: nothing to choose
@@ -144,11 +149,10 @@ def aligned_gold(
     return spans, lost
 
 
-@dataclass(frozen=True)
-class _Rank:
+class _Rank(NamedTuple):
     """One candidate group: what is in it, checked by itself."""
 
-    segments: np.ndarray  # half-open token offsets, shape (m, 2)
+    segments: list[tuple[int, int]]
     log_prob: list[float]
     spans: list[LabelledSpan]
     documents: list[int] | None
@@ -162,34 +166,48 @@ def _read_ranks(doc: Doc, key: str) -> list[_Rank]:
 
 
 def _read_rank(doc: Doc, group: SpanGroup, key: str) -> _Rank:
+    # Lists from here on: at run time a group has one row, for which arrays are slow.
     attrs = group.attrs
     for name in ("segments", "log_prob"):
         if name not in attrs:
             raise _malformed(doc, key, f"there is no attrs[{name!r}]")
-    segments, log_prob = np.asarray(attrs["segments"]), np.asarray(attrs["log_prob"])
-    if segments.size == 0:
-        segments = np.zeros((0, 2), dtype=np.int64)
-    if segments.ndim != 2 or segments.shape[1] != 2 or segments.dtype.kind not in "iu":
+    segments = np.asarray(attrs["segments"])
+    if segments.size and (
+        segments.ndim != 2 or segments.shape[1] != 2 or segments.dtype.kind not in "iu"
+    ):
         raise _malformed(
             doc, key, f"attrs['segments'] is {segments.dtype} of shape {segments.shape}"
         )
-    for name, values in (("log_prob", log_prob), ("documents", attrs.get("documents"))):
-        if values is not None and np.shape(values) != (len(segments),):
-            raise _malformed(
-                doc,
-                key,
-                f"attrs[{name!r}] is of shape {np.shape(values)}, for {len(segments)} "
-                "segments",
-            )
-    if log_prob.dtype.kind not in "fiu" or not np.isfinite(log_prob).all():
+    rows = [(start, end) for start, end in segments.tolist()] if segments.size else []
+    log_prob = _column(doc, key, attrs, "log_prob", len(rows))
+    if not all(isinstance(x, (float, int)) and isfinite(x) for x in log_prob):
         raise _malformed(doc, key, "attrs['log_prob'] has values that are not finite")
-    documents = attrs.get("documents")
-    return _Rank(
-        segments.astype(np.int64),
-        log_prob.tolist(),
-        [(span.start, span.end, span.label_) for span in group],
-        None if documents is None else np.asarray(documents).tolist(),
-    )
+    documents = None
+    if "documents" in attrs:
+        documents = _column(doc, key, attrs, "documents", len(rows))
+    spans = [(span.start, span.end, span.label_) for span in group]
+    return _Rank(rows, log_prob, spans, documents)
+
+
+def _column(
+    doc: Doc, key: str, attrs: dict[str, Any], name: str, n_segments: int
+) -> list[Any]:
+    values = np.asarray(attrs[name])
+    if values.shape != (n_segments,) and (values.size or n_segments):
+        raise _malformed(
+            doc,
+            key,
+            f"attrs[{name!r}] is of shape {values.shape}, for {n_segments} segments",
+        )
+    return values.tolist()
+
+
+def _words(doc: Doc, orths: Sequence[int], texts: dict[int, str]) -> list[str]:
+    """The strings of some words; `texts` keeps those that were looked up."""
+    strings = doc.vocab.strings
+    for orth in set(orths).difference(texts):
+        texts[orth] = strings[orth]
+    return [texts[orth] for orth in orths]
 
 
 def _check_segments(
@@ -199,7 +217,10 @@ def _check_segments(
     start, end = segments[:, 0], segments[:, 1]
     edges = segments.reshape(-1)
     if len(edges) and (
-        edges[0] < 0 or edges[-1] > len(doc) or (np.diff(edges) < 0).any()
+        edges[0] < 0
+        or edges[-1] > len(doc)
+        or (edges[1:] < edges[:-1]).any()
+        or (start == end).any()
     ):
         raise _malformed(
             doc,
@@ -219,46 +240,39 @@ def _by_segment(
     doc: Doc, key: str, ranks: Sequence[_Rank], words_before: np.ndarray
 ) -> list[list[Candidate]]:
     """The candidates of each segment of rank 0, with spans in words of the segment."""
-    known = {
-        (start, end): index
-        for index, (start, end) in enumerate(ranks[0].segments.tolist())
-    }
-    first_word = words_before[ranks[0].segments[:, 0]].tolist()
+    segments = ranks[0].segments
+    known = {segment: index for index, segment in enumerate(segments)}
+    starts = [start for start, _ in segments]
     before = words_before.tolist()
-    found: list[list[Candidate]] = [[] for _ in known]
+    found: list[list[Candidate]] = [[] for _ in segments]
     # The candidates of a segment share most spans: one object each saves much memory.
-    shared: list[dict[LabelledSpan, LabelledSpan]] = [{} for _ in known]
+    shared: list[dict[LabelledSpan, LabelledSpan]] = [{} for _ in segments]
     for number, rank in enumerate(ranks):
-        segments = rank.segments.tolist()
-        own = _spans_by_segment(doc, f"{key}:{number}", rank)
-        for segment, log_prob, spans in zip(segments, rank.log_prob, own, strict=True):
-            index = known.get(tuple(segment))
-            if index is None:
+        own: dict[int, list[LabelledSpan]] = {}
+        for segment in rank.segments:
+            if segment not in known:
                 raise _malformed(
                     doc, f"{key}:{number}", f"segment {segment} is not in '{key}:0'"
                 )
-            base = first_word[index]
-            pool = shared[index]
-            placed = []
-            for start, end, label in spans:
-                span = (before[start] - base, before[end] - base, label)
-                placed.append(pool.setdefault(span, span))
-                if span[0] == span[1]:
-                    raise _malformed(doc, f"{key}:{number}", "a span holds no word")
-            found[index].append(Candidate(log_prob, tuple(placed)))
+            own[known[segment]] = []
+        if len(own) < len(rank.segments):
+            raise _malformed(doc, f"{key}:{number}", "it has a segment twice")
+        for start, end, label in rank.spans:
+            index = bisect_right(starts, start) - 1
+            if index not in own or end > segments[index][1]:
+                raise _malformed(
+                    doc,
+                    f"{key}:{number}",
+                    f"span {(start, end, label)} lies in no segment",
+                )
+            base = before[starts[index]]
+            span = (before[start] - base, before[end] - base, label)
+            if span[0] == span[1]:
+                raise _malformed(doc, f"{key}:{number}", "a span holds no word")
+            own[index].append(shared[index].setdefault(span, span))
+        for (index, spans), log_prob in zip(own.items(), rank.log_prob, strict=True):
+            found[index].append(Candidate(log_prob, tuple(spans)))
     return found
-
-
-def _spans_by_segment(doc: Doc, key: str, rank: _Rank) -> list[list[LabelledSpan]]:
-    """The spans of one group, segment by segment."""
-    starts, ends = rank.segments[:, 0], rank.segments[:, 1].tolist()
-    own: list[list[LabelledSpan]] = [[] for _ in ends]
-    places = np.searchsorted(starts, [s for s, _, _ in rank.spans], side="right") - 1
-    for place, span in zip(places.tolist(), rank.spans, strict=True):
-        if place < 0 or span[1] > ends[place]:
-            raise _malformed(doc, key, f"span {span} lies in no segment")
-        own[place].append(span)
-    return own
 
 
 def _place_gold(

@@ -118,7 +118,8 @@ def test_candidate_groups_round_trip_of_trimmed_spans(words, data):
     spans = sorted({(first, last + 1, "A") for first, last in chosen})
     cut = data.draw(st.integers(0, len(words)))
     inside = [s for s in spans if s[1] <= cut or s[0] >= cut]
-    add_rank(doc, 0, [(0, cut), (cut, len(words))], [-1.0, -1.0], inside)
+    segments = [s for s in [(0, cut), (cut, len(words))] if s[0] < s[1]]
+    add_rank(doc, 0, segments, [-1.0] * len(segments), inside)
     found = read(doc, gold=[inside])
     pairs = [found.token_spans(number, 0) for number in range(len(found.segments))]
     assert sorted(span for spans in pairs for span in spans) == inside
@@ -215,6 +216,11 @@ MALFORMED = {
     "negative": (first_rank([(-1, 6), (6, 9)]), "within 9 tokens"),
     "overlap": (first_rank([(0, 6), (5, 9)]), "do not follow one another"),
     "order": (first_rank([(6, 9), (0, 6)]), "do not follow one another"),
+    "twice": (
+        replaced(segments=np.array([[0, 6], [0, 6]]), log_prob=np.zeros(2)),
+        "has a segment twice",
+    ),
+    "empty segment": (first_rank([(0, 6), (6, 6), (6, 9)]), "do not follow"),
     "words left out": (first_rank([(0, 6)]), "hold 5 of 7 words"),
     "none": (first_rank([]), "hold 0 of 7 words"),
     "span across": (
