@@ -81,7 +81,7 @@ def jackknife_cli(
     try:
         config = read_config(config_path, ctx.args)
         nlp = spacy.blank(config.get("nlp", {}).get("lang") or "xx")
-        name, key = base_pipe(config, nlp, pipe, config_path)
+        name, key = base_pipe(config, nlp, pipe, config_path, n_best)
         docs = read_corpus(config, nlp, "train", config_path)
         dev_docs = read_corpus(config, nlp, "dev", config_path)
         documents = number_documents(docs)
@@ -120,15 +120,16 @@ def read_config(path: Path, arguments: list[str]) -> Config:
 
 
 def base_pipe(
-    config: Config, nlp: Language, wanted: str | None, path: Path
+    config: Config, nlp: Language, wanted: str | None, path: Path, n_best: int
 ) -> tuple[str, str]:
     """Name and spans key of the pipe that writes candidates.
 
-    RAISES (ConversionError): If the config does not train exactly one such pipe.
+    RAISES (ConversionError): If the config does not train exactly one such pipe, or it
+        cannot write so many candidates.
     """
     config = config.interpolate()
     frozen = config.get("training", {}).get("frozen_components") or []
-    keys = {}
+    keys, beams = {}, {}
     for name in config["nlp"]["pipeline"]:
         section = config["components"][name]
         factory = section.get("factory")
@@ -137,10 +138,21 @@ def base_pipe(
         defaults = nlp.get_factory_meta(factory).default_config or {}
         if "n_best" in defaults and "spans_key" in defaults:
             keys[name] = section.get("spans_key", defaults["spans_key"])
+            beams[name] = section.get("beam", defaults.get("beam"))
     found = [name for name in keys if wanted in (None, name)]
     if len(found) != 1:
         pipes = ", ".join(f"'{name}'" for name in keys) or "none"
         raise ConversionError(Errors.T093.format(path=path, pipes=pipes))
+    beam = beams[found[0]]
+    if beam is not None and n_best > beam:  # nothing would check it before decoding
+        raise ConversionError(
+            Errors.T002.format(
+                setting="n_best",
+                name=found[0],
+                value=n_best,
+                expected=f"at most its beam of {beam}",
+            )
+        )
     return found[0], str(keys[found[0]])
 
 

@@ -350,20 +350,20 @@ def test_jackknife_base_pipe_is_the_one_with_candidates():
     config = config_of(
         ["sentencizer", "identifinder"], sentencizer={"factory": "sentencizer"}
     )
-    found = base_pipe(config, spacy.blank("en"), None, IDENTIFINDER)
+    found = base_pipe(config, spacy.blank("en"), None, IDENTIFINDER, 20)
     assert found == ("identifinder", "nested")
 
 
 def test_jackknife_base_pipe_can_be_named():
     config = config_of(["identifinder", "other"], **TWO)
-    found = base_pipe(config, spacy.blank("en"), "other", IDENTIFINDER)
+    found = base_pipe(config, spacy.blank("en"), "other", IDENTIFINDER, 20)
     assert found == ("other", "names")
 
 
 def test_jackknife_base_pipe_is_not_frozen():
     config = config_of(["identifinder", "other"], **TWO)
     config["training"]["frozen_components"] = ["identifinder"]
-    found = base_pipe(config, spacy.blank("en"), None, IDENTIFINDER)
+    found = base_pipe(config, spacy.blank("en"), None, IDENTIFINDER, 20)
     assert found == ("other", "names")
 
 
@@ -378,8 +378,18 @@ def test_jackknife_base_pipe_is_not_frozen():
 def test_jackknife_base_pipe_must_be_one(pipeline, wanted, found):
     config = config_of(pipeline, sentencizer={"factory": "sentencizer"}, **TWO)
     with pytest.raises(ValueError, match="T093") as caught:
-        base_pipe(config, spacy.blank("en"), wanted, IDENTIFINDER)
+        base_pipe(config, spacy.blank("en"), wanted, IDENTIFINDER, 20)
     assert f"found {found}." in str(caught.value)
+
+
+def test_jackknife_candidates_are_no_more_than_the_beam():
+    config = config_of(["base"], base={"factory": "maxent_ner", "beam": 7})
+    nlp = spacy.blank("en")
+    assert base_pipe(config, nlp, None, IDENTIFINDER, 7) == ("base", "nested")
+    with pytest.raises(
+        ValueError, match=r"T002.*'n_best' of pipe 'base' is 8.*beam of 7"
+    ):
+        base_pipe(config, nlp, None, IDENTIFINDER, 8)
 
 
 @pytest.mark.parametrize(("factory", "sets"), [("sentencizer", True), ("ner", False)])

@@ -386,3 +386,22 @@ def test_ner_reranker_development_data_needs_candidates():
     pipe = nlp.get_pipe("ner_reranker")
     with pytest.raises(ValueError, match=r"T099.*6 Docs"):
         pipe.initialize(lambda: examples, nlp=nlp, development=lambda nlp: dev)
+
+
+def test_ner_reranker_development_gold_in_no_segment_is_missed(monkeypatch):
+    given = {}
+
+    def choose_rounds(boosting, dev):
+        given["gold"] = dev.counts[dev.base(), 2].sum()
+        return 0
+
+    monkeypatch.setattr("spacy_treecrf.rerank.boosting.choose_rounds", choose_rounds)
+
+    def dev(nlp):
+        doc = two_sentences(nlp.vocab)
+        set_gold(doc, [(0, 3, "PER"), (4, 5, "LOC"), (5, 7, "LOC")])
+        return lambda nlp: [Example(doc, doc)]
+
+    with pytest.warns(UserWarning, match=r"T080.*1 of 3 gold"):
+        initialized(dev)
+    assert given["gold"] == 3
