@@ -53,7 +53,9 @@ def test_maxent_ner_takes_as_many_candidates_as_the_beam_has():
     assert untrained("maxent_ner", beam=2, n_best=2).pipe_names == ["maxent_ner"]
 
 
-@pytest.mark.parametrize("config", [{"l2": 1.0}, {"beam": 1}, {"lower_case": ["in"]}])
+@pytest.mark.parametrize(
+    "config", [{"l2": 1.0}, {"l2": 0}, {"beam": 1}, {"lower_case": ["in"]}]
+)
 def test_maxent_ner_options_train_and_round_trip(config):
     nlp = tagger(**config)
     expected = run(nlp, TEXT)
