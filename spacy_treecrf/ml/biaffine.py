@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from spacy_treecrf.structure.spans import SpanIndex
 
+from .pooling import highest_token
 from .types import Segments
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -48,6 +49,7 @@ def build_biaffine_span_scorer(
     dropout: float = 0.2,
     separate_views: bool = True,
     activation: str = "relu",
+    pooling: str | None = "max",
     nO: int | None = None,
 ) -> Model[ScorerInput, Floats2d]:
     """Build the biaffine scorer of Eq. 2.
@@ -60,13 +62,19 @@ def build_biaffine_span_scorer(
     separate_views (bool): Give start and end tokens layers of their own (Dozat & Manning
         2017); false is the paper's form, one view for both.
     activation (str): "relu", "gelu", "tanh" or "identity".
+    pooling (str): "max" adds to the potential of a span the highest score of one of its
+        tokens, from layers of their own: the head word of a long span may be far
+        from both of its edges. null is the paper's form.
     nO (int): Number of labels, set by the pipe.
     RETURNS (Model): From token vectors (T, nI) and segments to potentials (L, S).
     RAISES (ValueError): If an argument is out of its range.
 
-    Source: Fu et al. (2021), Eq. 1-2. Deviates: separate views by default.
+    Source: Fu et al. (2021), Eq. 1-2. Deviates: separate views and pooling by default.
     """
-    return _build(hidden_width, depth, dropout, separate_views, activation, True, nO)
+    settings = _settings(
+        hidden_width, depth, dropout, separate_views, activation, pooling
+    )
+    return _build({**settings, "linear": True}, nO)
 
 
 def build_bilinear_span_scorer(
@@ -75,6 +83,7 @@ def build_bilinear_span_scorer(
     dropout: float = 0.2,
     separate_views: bool = True,
     activation: str = "relu",
+    pooling: str | None = "max",
     nO: int | None = None,
 ) -> Model[ScorerInput, Floats2d]:
     """Build the bilinear scorer: Eq. 2 without its linear and constant terms.
@@ -85,7 +94,10 @@ def build_bilinear_span_scorer(
 
     Source: Fu et al. (2021), ablation "bilinear" of Table 2.
     """
-    return _build(hidden_width, depth, dropout, separate_views, activation, False, nO)
+    settings = _settings(
+        hidden_width, depth, dropout, separate_views, activation, pooling
+    )
+    return _build({**settings, "linear": False}, nO)
 
 
 class SpanScorer(nn.Module):
@@ -93,6 +105,7 @@ class SpanScorer(nn.Module):
 
     views (int): 2 for separate start and end views, else 1.
     linear (bool): Whether the form has linear and constant terms.
+    pooling (str): "max" to score the tokens within a span too, or None.
     """
 
     def __init__(
@@ -106,6 +119,7 @@ class SpanScorer(nn.Module):
         views: int,
         activation: str,
         linear: bool,
+        pooling: str | None,
     ) -> None:
         super().__init__()
         hidden = hidden_width or nI
@@ -125,6 +139,13 @@ class SpanScorer(nn.Module):
                 nn.Parameter(torch.zeros(nO, width)) if views == 2 else self.end
             )
             self.bias = nn.Parameter(torch.zeros(nO))
+        self.inner: nn.Sequential | None = None
+        if pooling is not None:
+            last = nn.Linear(width, nO)
+            nn.init.normal_(last.weight, std=INITIAL_DEVIATION)
+            nn.init.zeros_(last.bias)
+            layers = _feed_forward(widths, dropout, ACTIVATIONS[activation])
+            self.inner = nn.Sequential(*layers, last)
 
     def forward(self, X: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
         """X (Tensor): Token vectors. Shape: (T, nI). RETURNS (Tensor): Shape: (L, S)."""
@@ -152,11 +173,16 @@ class SpanScorer(nn.Module):
             pieces.append(product.view(-1)[packed])
             rows.append(where)
         scores = torch.cat(pieces, dim=1)
-        if len(rows) == 1:
+        if len(rows) > 1:
+            order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
+            order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
+            scores = scores.index_select(1, order)
+        if self.inner is None:
             return scores
-        order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
-        order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
-        return scores.index_select(1, order)
+        inner = self.inner(X)
+        first = torch.from_numpy(segments.first).to(X.device)
+        last = first[index.segment] + index.end - 1
+        return scores + inner.T.gather(1, highest_token(inner, last, index))
 
 
 def _feed_forward(
@@ -224,15 +250,14 @@ def bucket_cells(
     return cells + labels, rows
 
 
-def _build(
+def _settings(
     hidden_width: int | None,
     depth: int,
     dropout: float,
     separate_views: bool,
     activation: str,
-    linear: bool,
-    nO: int | None,
-) -> Model[ScorerInput, Floats2d]:
+    pooling: str | None,
+) -> dict[str, Any]:
     if activation not in ACTIVATIONS:
         raise ValueError(
             f"expected activation to be one of {sorted(ACTIVATIONS)}, received "
@@ -248,15 +273,19 @@ def _build(
             "expected hidden_width of at least 1, or null for the encoder's width, "
             f"received {hidden_width}"
         )
-    settings: dict[str, Any] = {
+    if pooling not in (None, "max"):
+        raise ValueError(f"expected pooling to be 'max' or null, received {pooling!r}")
+    return {
         "hidden_width": hidden_width,
         "depth": depth,
         "dropout": dropout,
         "views": 2 if separate_views else 1,
         "activation": activation,
-        "linear": linear,
+        "pooling": pooling,
     }
 
+
+def _build(settings: dict[str, Any], nO: int | None) -> Model[ScorerInput, Floats2d]:
     model = PyTorchWrapper_v3(
         # The widths are known only at initialisation or loading.
         nn.Identity(),

@@ -54,7 +54,7 @@ def module_of(model):
 
 
 def potentials_by_definition(model, X, segments, index):
-    """Fu et al. (2021), Eq. 2, span by span."""
+    """Fu et al. (2021), Eq. 2, and the highest score within, span by span."""
     module = module_of(model).eval()
     with torch.no_grad():
         vectors = torch.from_numpy(X).float()
@@ -66,14 +66,22 @@ def potentials_by_definition(model, X, segments, index):
             potentials += torch.einsum("sd,ld->ls", start, module.start)
             potentials += torch.einsum("sd,ld->ls", end, module.end)
             potentials += module.bias[:, None]
+        if module.inner is not None:
+            inner = module.inner(vectors)
+            begins, ends = first + index.start, first + index.end
+            for span, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+                potentials[:, span] += inner[begin:end].max(dim=0).values
     return potentials.numpy()
 
 
 @every_builder
 @pytest.mark.parametrize("separate_views", [True, False])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_biaffine_potentials_are_those_of_equation_2(build, separate_views, depth):
-    model = scorer(build, separate_views=separate_views, depth=depth)
+@pytest.mark.parametrize("pooling", [None, "max"])
+def test_biaffine_potentials_are_those_of_the_definition(
+    build, separate_views, depth, pooling
+):
+    model = scorer(build, separate_views=separate_views, depth=depth, pooling=pooling)
     X, segments, index = sample()
     expected = potentials_by_definition(model, X, segments, index)
     result = model.predict((X, segments, index))
@@ -125,9 +133,19 @@ def test_biaffine_buckets_hold_each_segment_once_and_waste_little(lengths):
 
 @every_builder
 @pytest.mark.parametrize("separate_views", [True, False])
-@pytest.mark.parametrize("activation", ["gelu", "tanh", "identity"])
-def test_biaffine_gradients_equal_finite_differences(build, separate_views, activation):
-    model = scorer(build, nI=3, separate_views=separate_views, activation=activation)
+@pytest.mark.parametrize(
+    ("activation", "pooling"), [("gelu", "max"), ("tanh", None), ("identity", "max")]
+)
+def test_biaffine_gradients_equal_finite_differences(
+    build, separate_views, activation, pooling
+):
+    model = scorer(
+        build,
+        nI=3,
+        separate_views=separate_views,
+        activation=activation,
+        pooling=pooling,
+    )
     module = module_of(model).double()
     X, segments, index = sample([3, 1, 4], nI=3, dtype="float64")
     vectors = torch.from_numpy(X).requires_grad_()
@@ -233,6 +251,7 @@ def test_biaffine_dropout_acts_in_training_alone():
         ({"dropout": -0.1}, r"dropout in \[0, 1\), received .*dropout=-0.1"),
         ({"hidden_width": 0}, "hidden_width of at least 1.*received .*0"),
         ({"hidden_width": -4}, "hidden_width of at least 1.*received .*-4"),
+        ({"pooling": "mean"}, "expected pooling to be 'max' or null, received 'mean'"),
     ],
 )
 def test_biaffine_refuses_settings_out_of_range(build, settings, message):
