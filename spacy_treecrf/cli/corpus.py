@@ -30,6 +30,13 @@ def corpus_cli(
         Option(min=1, help="Take only the first N training sentences, but all others"),
     ] = None,
     spans_key: Annotated[str, Option(help="Key of the span group to write")] = "nested",
+    keep_ids: Annotated[
+        bool,
+        Option(
+            "--keep-ids",
+            help="Keep id and document as doc.user_data; the file is read more slowly",
+        ),
+    ] = False,
 ) -> None:
     """Make the training files of a public corpus.
 
@@ -52,7 +59,7 @@ def corpus_cli(
                 read=read,
                 spans_key=spans_key,
                 merge_docs=False,
-                keep_ids=False,
+                keep_ids=keep_ids,
                 keep_spaces=False,
                 modality=Modality.mixed,
                 limit=limit if split == "train" else None,
