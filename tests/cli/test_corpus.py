@@ -136,6 +136,18 @@ def test_corpus_limit_is_of_training_sentences(tmp_path):
     assert sizes == [1, 2, 2]
 
 
+@pytest.mark.parametrize("name", ["gum", "litbank"])
+def test_corpus_keeps_documents_on_demand(tmp_path, name):
+    FAKES[name](tmp_path / name)
+    out = tmp_path / "out"
+    result = run(name, out, "--assets", tmp_path, "--keep-ids")
+    assert result.exit_code == 0, result.output
+    docs = DocBin().from_disk(out / "dev.spacy").get_docs(VOCAB)
+    names = {doc.user_data["doc"] for doc in docs}
+    assert len(names) == 1
+    assert names.pop() is not None
+
+
 @pytest.mark.parametrize(
     ("name", "spoil", "message"),
     [
