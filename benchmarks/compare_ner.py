@@ -46,6 +46,7 @@ SYSTEMS = {
             "components.treecrf.potential_normalization": True,
             "components.treecrf.structure_smoothing": 0.02,
             "components.treecrf.model.span_scorer.pooling": None,
+            "components.treecrf.model.span_scorer.dropout": 0.2,
         },
     ),
     "treecrf_edges": (

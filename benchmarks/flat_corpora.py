@@ -103,6 +103,13 @@ def main() -> None:
     parser.add_argument("name", help="gmb, conll2002_es, or a prepared corpus")
     parser.add_argument("out", type=Path, help="Folder to write")
     parser.add_argument("--asset", type=Path, help="The downloaded archive")
+    parser.add_argument(
+        "--documents",
+        type=int,
+        metavar="N",
+        help="Number so many neighbouring sentences as one document in doc.user_data, "
+        "for a corpus in the order of its texts without borders between them",
+    )
     args = parser.parse_args()
     nlp = spacy.blank(LANGUAGES.get(args.name, "en"))
     use_asset = args.asset is not None and args.asset.exists()
@@ -110,13 +117,15 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         sentences = splits[split] if splits else read_prepared(args.name, split)
-        docbin = DocBin()
+        docbin = DocBin(store_user_data=args.documents is not None)
         count = words = names = 0
         for tokens, spans in sentences:
             if not tokens:
                 continue
             doc = Doc(nlp.vocab, words=tokens)
             ents = outermost_spans(spans)
+            if args.documents is not None:
+                doc.user_data["doc"] = f"{split}-{count // args.documents}"
             doc.set_ents([Span(doc, s, e, label=label) for s, e, label in ents])
             docbin.add(doc)
             count, words, names = count + 1, words + len(doc), names + len(ents)

@@ -1,0 +1,257 @@
+"""Train the rerankers over one base pipe and score them beside it and the oracle.
+
+    python benchmarks/rerank_experiments.py --base identifinder --corpus gmb \
+        --model training/rerank/identifinder_gmb/model-last \
+        --train corpus/gmb/jackknife.identifinder.spacy \
+        --dev corpus/gmb/dev.spacy --test corpus/gmb/test.spacy
+
+`--model` is the base pipe trained on the whole training set, with n_best = 20; `--train`
+the DocBin of `python -m spacy treecrf jackknife`. Rounds of boosting are chosen on dev, as
+far as the settings given by `--settings` leave them to it; the test set is scored once a
+method. Writes the rows of this base and corpus into benchmarks/results/rerank.json;
+"seconds" is CPU time on one thread: training a reranker, or decoding the test set (base).
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Corpus, Example
+
+from spacy_treecrf.data.candidates import DecodedDoc, candidate_groups, pack_candidates
+from spacy_treecrf.pipeline.candidate_groups import aligned_gold
+
+RESULTS = Path(__file__).parent / "results" / "rerank.json"
+METHODS = ("boosting", "voted_perceptron", "averaged_perceptron")
+N_BEST = 20
+Spans = set[tuple[int, int, str]]
+
+
+class Split(NamedTuple):
+    """A corpus decoded by the base pipe.
+
+    docs (list[Doc]): Packed Docs, gold under the base pipe's key, and its candidates.
+    gold (list[Spans]): Gold of each.
+    base (list[Spans]): What the base pipe predicts.
+    seconds (float): CPU time of decoding.
+    """
+
+    docs: list[Doc]
+    gold: list[Spans]
+    base: list[Spans]
+    seconds: float
+
+
+def decode(nlp: Language, key: str, path: Path) -> Split:
+    """Decode a corpus with the base pipe, and pack the candidates."""
+    examples = list(Corpus(path)(nlp))
+    for example in examples:
+        if len(example.predicted) != len(example.reference):
+            raise ValueError(f"{path} was not converted with its own tokens")
+    start = time.process_time()
+    docs = list(nlp.pipe(example.predicted for example in examples))
+    seconds = time.process_time() - start
+    decoded, name, number = [], None, -1
+    for doc, example in zip(docs, examples, strict=True):
+        here = example.reference.user_data.get("doc")
+        number += here is None or here != name
+        name = here
+        gold, lost = aligned_gold(example, key)
+        if lost:
+            raise ValueError(f"{path}: gold that does not fit the tokens: {lost[0]}")
+        decoded.append(DecodedDoc(doc, gold, number))
+    packed = list(pack_candidates(decoded, nlp.vocab, key))
+    return Split(
+        packed,
+        [spans_of(doc, key) for doc in packed],
+        [spans_of(doc, f"{key}:0") for doc in packed],
+        seconds,
+    )
+
+
+def spans_of(doc: Doc, key: str) -> Spans:
+    return {(span.start, span.end, span.label_) for span in doc.spans.get(key, [])}
+
+
+def oracle(split: Split, key: str, n_best: int) -> list[Spans]:
+    """The candidate of each segment with the best span F against gold."""
+    found = []
+    for doc, gold in zip(split.docs, split.gold, strict=True):
+        best: dict[tuple[int, int], tuple[float, Spans]] = {}
+        for group in candidate_groups(doc, key)[:n_best]:
+            parts = by_segment(spans_of(doc, group.name), group.attrs["segments"])
+            golden = by_segment(gold, group.attrs["segments"])
+            for segment, spans in parts.items():
+                f = score([golden[segment]], [spans])["f"]
+                # As for training: a sentence without entities and none found is right.
+                f = 1.0 if not spans and not golden[segment] else f
+                if segment not in best or f > best[segment][0]:
+                    best[segment] = (f, spans)
+        found.append(set().union(*(spans for _, spans in best.values())))
+    return found
+
+
+def by_segment(spans: Spans, segments) -> dict[tuple[int, int], Spans]:
+    """Spans by the segment that they lie in."""
+    borders = [tuple(row) for row in segments.tolist()]
+    of_token = {token: b for b in borders for token in range(*b)}
+    parts: dict[tuple[int, int], Spans] = {border: set() for border in borders}
+    for span in spans:
+        segment = of_token.get(span[0])
+        if segment is not None:
+            parts[segment].add(span)
+    return parts
+
+
+def score(gold: Sequence[Spans], found: Sequence[Spans]) -> dict[str, float]:
+    """Precision, recall and F1 of labelled spans, in [0, 1]."""
+    right = sum(len(one & other) for one, other in zip(gold, found, strict=True))
+    n_gold, n_found = sum(map(len, gold)), sum(map(len, found))
+    return {
+        "p": right / max(n_found, 1),
+        "r": right / max(n_gold, 1),
+        "f": 2 * right / max(n_gold + n_found, 1),
+    }
+
+
+def error_kinds(gold: Sequence[Spans], found: Sequence[Spans]) -> dict[str, int]:
+    """Gold spans that are missing and spans that are wrong, by what is there instead."""
+    kinds: Counter[str] = Counter()
+    for one, other in zip(gold, found, strict=True):
+        for name, left, right in (("missed", one, other), ("wrong", other, one)):
+            edges = {span[:2] for span in right}
+            for start, end, label in left - right:
+                if (start, end) in edges:
+                    kind = "label"
+                elif any(
+                    s < end and start < e and same == label
+                    for s, e, same in right - left
+                ):
+                    kind = "boundary"
+                else:
+                    kind = "no counterpart"
+                inner = any(
+                    s <= start and end <= e and (s, e) != (start, end)
+                    for s, e, _ in one
+                )
+                kinds[f"{name}, {kind}{', inner' if inner else ''}"] += 1
+    return dict(sorted(kinds.items()))
+
+
+def rerank(pipe: Any, split: Split, key: str) -> tuple[list[Spans], float]:
+    """What a reranker chooses, and its CPU time."""
+    docs = [doc.copy() for doc in split.docs]
+    for doc in docs:
+        doc.spans[key] = [span for span in doc.spans[f"{key}:0"]]
+    start = time.process_time()
+    docs = list(pipe.pipe(docs, batch_size=8))
+    return [spans_of(doc, key) for doc in docs], time.process_time() - start
+
+
+def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
+    """Rows and details of one base and corpus."""
+    nlp = spacy.load(args.model)
+    key = nlp.get_pipe(args.base).cfg["spans_key"]
+    dev, test = decode(nlp, key, args.dev), decode(nlp, key, args.test)
+    vocab_docs = list(DocBin().from_disk(args.train).get_docs(nlp.vocab))
+    train = [Example(Doc(nlp.vocab, words=[t.text for t in d]), d) for d in vocab_docs]
+    development = [
+        Example(Doc(nlp.vocab, words=[t.text for t in d]), d) for d in dev.docs
+    ]
+    base = score(test.gold, test.base)
+    details: dict[str, Any] = {
+        "base": args.base,
+        "corpus": args.corpus,
+        "dev_f": {"base": score(dev.gold, dev.base)["f"]},
+        "oracle_f": {
+            str(n): score(test.gold, oracle(test, key, n))["f"] for n in (1, 5, 20)
+        },
+        "settings": args.settings,
+        "words_per_second": {},
+    }
+    best = oracle(test, key, N_BEST)
+    details["left_by_oracle"] = error_kinds(test.gold, best)
+    details["left_by_base"] = error_kinds(test.gold, test.base)
+    found = {"base": (test.base, test.seconds), "oracle": (best, 0.0)}
+    words = sum(len(doc) for doc in test.docs)
+    for method in args.methods:
+        pipe = nlp.create_pipe(
+            "ner_reranker",
+            config={
+                "candidates_key": key,
+                "spans_key": key,
+                "method": method,
+                **args.settings.get(method, {}),
+            },
+        )
+        start = time.process_time()
+        pipe.initialize(lambda: train, development=lambda _: development)
+        seconds = time.process_time() - start
+        on_dev, _ = rerank(pipe, dev, key)
+        details["dev_f"][method] = score(dev.gold, on_dev)["f"]
+        chosen, took = rerank(pipe, test, key)
+        details["words_per_second"][method] = round(words / took)
+        details[f"left_by_{method}"] = error_kinds(test.gold, chosen)
+        found[method] = (chosen, seconds)
+        print(method, score(test.gold, chosen), f"{seconds:.0f} s", flush=True)
+    rows = []
+    for method, (spans, seconds) in found.items():
+        figures = score(test.gold, spans)
+        reduction = (figures["f"] - base["f"]) / (1 - base["f"])
+        rows.append(
+            {
+                "base": args.base,
+                "corpus": args.corpus,
+                "method": method,
+                **{name: round(figure, 4) for name, figure in figures.items()},
+                "relative_error_reduction": round(reduction, 4),
+                "seconds": round(seconds, 1),
+            }
+        )
+    return rows, details
+
+
+def main() -> None:
+    """Run one base and corpus; keep the rows of all others."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--base", required=True, choices=["maxent_ner", "identifinder", "treecrf"]
+    )
+    parser.add_argument("--corpus", required=True, help="Its name")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--train", type=Path, required=True)
+    parser.add_argument("--dev", type=Path, required=True)
+    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument(
+        "--settings",
+        type=json.loads,
+        default={},
+        help="JSON: settings of `ner_reranker` by method",
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    rows, details = run(args)
+    report: dict[str, list] = {"rows": [], "details": []}
+    if args.out.exists():
+        report = json.loads(args.out.read_text(encoding="utf8"))
+    mine = (args.base, args.corpus)
+    for name, new in (("rows", rows), ("details", [details])):
+        kept = [row for row in report[name] if (row["base"], row["corpus"]) != mine]
+        report[name] = sorted(kept + new, key=lambda r: (r["base"], r["corpus"]))
+    args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
