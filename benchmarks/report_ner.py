@@ -58,7 +58,10 @@ def main_table(systems):
         scores.append(result["dev_f"])
         threshold = "none" if result["threshold"] is None else result["threshold"]
         cells = [f"{100 * score:.1f}" for score in scores]
-        cells += [str(result["learning_rate"]), str(threshold), str(result["train_s"])]
+        rates, rate = result["search_dev_f"], str(result["learning_rate"])
+        if rates:
+            rate += f", of {len(rates)} after {result['search_steps']} updates"
+        cells += [rate, str(threshold), str(result["train_s"])]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
@@ -108,9 +111,8 @@ def main():
             "",
             f"## {name}",
             "",
-            f"Encoder {one['encoder']}, {one['steps']} updates, learning rate chosen after "
-            f"{one['search_steps']} updates each, threshold chosen on the development set, "
-            f"seed {one['seed']}.",
+            f"Encoder {one['encoder']}, {one['steps']} updates, learning rate and threshold "
+            f"chosen on the development set, seed {one['seed']}.",
             "",
             *main_table(systems),
             "",
