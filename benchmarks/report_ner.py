@@ -111,8 +111,8 @@ def main():
             "",
             f"## {name}",
             "",
-            f"Encoder {one['encoder']}, {one['steps']} updates, learning rate and threshold "
-            f"chosen on the development set, seed {one['seed']}.",
+            f"Encoder {one['encoder']}, {one['steps']} updates, learning rate and "
+            f"threshold chosen on the development set, seed {one['seed']}.",
             "",
             *main_table(systems),
             "",
