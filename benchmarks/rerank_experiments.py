@@ -43,13 +43,14 @@ class Split(NamedTuple):
 
     docs (list[Doc]): Packed Docs, gold under the base pipe's key, and its candidates.
     gold (list[Spans]): Gold of each.
-    base (list[Spans]): What the base pipe predicts.
+    base (list[tuple[Spans, Spans]]): Gold and what the base pipe predicts, for each Doc
+        before packing. Its decoder may choose another set than the first candidate.
     seconds (float): CPU time of decoding.
     """
 
     docs: list[Doc]
     gold: list[Spans]
-    base: list[Spans]
+    base: list[tuple[Spans, Spans]]
     seconds: float
 
 
@@ -62,7 +63,7 @@ def decode(nlp: Language, key: str, path: Path) -> Split:
     start = time.process_time()
     docs = list(nlp.pipe(example.predicted for example in examples))
     seconds = time.process_time() - start
-    decoded, name, number = [], None, -1
+    decoded, base, name, number = [], [], None, -1
     for doc, example in zip(docs, examples, strict=True):
         here = example.reference.user_data.get("doc")
         number += here is None or here != name
@@ -70,12 +71,13 @@ def decode(nlp: Language, key: str, path: Path) -> Split:
         gold, lost = aligned_gold(example, key)
         if lost:
             raise ValueError(f"{path}: gold that does not fit the tokens: {lost[0]}")
+        base.append((set(gold), spans_of(doc, key)))
         decoded.append(DecodedDoc(doc, gold, number))
     packed = list(pack_candidates(decoded, nlp.vocab, key))
     return Split(
         packed,
         [spans_of(doc, key) for doc in packed],
-        [spans_of(doc, f"{key}:0") for doc in packed],
+        base,
         seconds,
     )
 
@@ -169,11 +171,11 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
     development = [
         Example(Doc(nlp.vocab, words=[t.text for t in d]), d) for d in dev.docs
     ]
-    base = score(test.gold, test.base)
+    base = score(*zip(*test.base, strict=True))
     details: dict[str, Any] = {
         "base": args.base,
         "corpus": args.corpus,
-        "dev_f": {"base": score(dev.gold, dev.base)["f"]},
+        "dev_f": {"base": score(*zip(*dev.base, strict=True))["f"]},
         "oracle_f": {
             str(n): score(test.gold, oracle(test, key, n))["f"] for n in (1, 5, 20)
         },
@@ -182,8 +184,8 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
     }
     best = oracle(test, key, N_BEST)
     details["left_by_oracle"] = error_kinds(test.gold, best)
-    details["left_by_base"] = error_kinds(test.gold, test.base)
-    found = {"base": (test.base, test.seconds), "oracle": (best, 0.0)}
+    details["left_by_base"] = error_kinds(*zip(*test.base, strict=True))
+    found = {"base": (base, test.seconds), "oracle": (score(test.gold, best), 0.0)}
     words = sum(len(doc) for doc in test.docs)
     for method in args.methods:
         pipe = nlp.create_pipe(
@@ -203,11 +205,10 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
         chosen, took = rerank(pipe, test, key)
         details["words_per_second"][method] = round(words / took)
         details[f"left_by_{method}"] = error_kinds(test.gold, chosen)
-        found[method] = (chosen, seconds)
-        print(method, score(test.gold, chosen), f"{seconds:.0f} s", flush=True)
+        found[method] = (score(test.gold, chosen), seconds)
+        print(method, found[method], flush=True)
     rows = []
-    for method, (spans, seconds) in found.items():
-        figures = score(test.gold, spans)
+    for method, (figures, seconds) in found.items():
         reduction = (figures["f"] - base["f"]) / (1 - base["f"])
         rows.append(
             {

@@ -1,6 +1,8 @@
 """The code and the links of README.md and docs/ are true."""
 
+import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -81,3 +83,23 @@ def test_readme_commands_of_ours_have_known_names_and_options():
         name, *arguments = words[words.index("treecrf") + 1 :]
         known = {option for p in commands[name].params for option in p.opts}
         assert {a for a in arguments if a.startswith("--")} <= known
+
+
+def test_readme_table_of_the_rerankers_is_that_of_the_results():
+    report = runpy.run_path(str(ROOT / "benchmarks" / "report_rerank.py"))
+    rows = json.loads(report["RESULTS"].read_text(encoding="utf8"))["rows"]
+    page = (ROOT / "docs" / "api" / "ner_reranker.md").read_text(encoding="utf8")
+    table = page.split(report["BEGIN"])[1].split(report["END"])[0]
+    assert table.strip() == report["make_table"](rows).strip()
+
+
+def test_readme_results_of_the_rerankers_have_the_agreed_form():
+    path = ROOT / "benchmarks" / "results" / "rerank.json"
+    rows = json.loads(path.read_text(encoding="utf8"))["rows"]
+    figures = {"p", "r", "f", "relative_error_reduction", "seconds"}
+    methods = ["base", "oracle", "boosting", "voted_perceptron", "averaged_perceptron"]
+    assert {row["base"] for row in rows} == {"maxent_ner", "identifinder", "treecrf"}
+    for row in rows:
+        assert set(row) == {"base", "corpus", "method", *figures}
+        assert row["method"] in methods
+        assert all(0 <= row[name] <= 1 for name in ("p", "r", "f"))
