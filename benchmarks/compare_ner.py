@@ -34,6 +34,11 @@ THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 19)]
 # Spans that spancat's default suggester can reach.
 SHORT = 8
 
+# The scorer as it was before it saw the words within a span.
+EDGES = {
+    "components.treecrf.model.span_scorer.pooling": None,
+    "components.treecrf.model.span_scorer.dropout": 0.2,
+}
 # Settings of each system beside those of the shipped configs.
 SYSTEMS = {
     "treecrf": ("treecrf", {}),
@@ -45,14 +50,11 @@ SYSTEMS = {
         {
             "components.treecrf.potential_normalization": True,
             "components.treecrf.structure_smoothing": 0.02,
-            "components.treecrf.model.span_scorer.pooling": None,
-            "components.treecrf.model.span_scorer.dropout": 0.2,
+            **EDGES,
         },
     ),
-    "treecrf_edges": (
-        "treecrf",
-        {"components.treecrf.model.span_scorer.pooling": None},
-    ),
+    "treecrf_edges": ("treecrf", EDGES),
+    "local_edges": ("treecrf", {**EDGES, "components.treecrf.objective": "local"}),
     "treecrf_pn": ("treecrf", {"components.treecrf.potential_normalization": True}),
 }
 
