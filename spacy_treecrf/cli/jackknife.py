@@ -37,6 +37,7 @@ from .jackknife_fold import (
     ORACLES,
     FoldReport,
     Plan,
+    has_user_data,
     is_corpus,
     save_plan,
 )
@@ -235,13 +236,13 @@ def prepare_folder(
 
     RETURNS (Path): `OUT.folds/KEY`, with the plan, the config and the corpus.
     """
-    corpus = DocBin(docs=docs, store_user_data=True).to_bytes()
+    corpus = DocBin(docs=docs, store_user_data=has_user_data(docs)).to_bytes()
     shared = {k: v for k, v in asdict(plan).items() if k != "gpu_id"}
     parts = [
         config.interpolate().to_str().encode("utf8"),
         json.dumps(shared).encode("utf8"),
         corpus,
-        DocBin(docs=dev_docs, store_user_data=True).to_bytes(),
+        DocBin(docs=dev_docs, store_user_data=has_user_data(dev_docs)).to_bytes(),
         Path(plan.code).read_bytes() if plan.code else b"",
         f"{version('spacy')} {version('spacy-treecrf')}".encode(),
     ]

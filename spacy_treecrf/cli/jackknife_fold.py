@@ -133,8 +133,13 @@ def write_parts(corpus: Path, start: int, end: int, scratch: Path) -> None:
     docs = list(DocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab))
     parts = {"held_out": docs[start:end], "train": docs[:start] + docs[end:]}
     for name, part in parts.items():
-        docbin = DocBin(docs=part, store_user_data=True)
+        docbin = DocBin(docs=part, store_user_data=has_user_data(part))
         docbin.to_disk(scratch / f"{name}.spacy")
+
+
+def has_user_data(docs: Sequence[Doc]) -> bool:
+    """Whether any Doc has user data: stored where there is none, it slows reading."""
+    return any(doc.user_data for doc in docs)
 
 
 def point_to(config: Config, dot_name: str, path: Path) -> None:
