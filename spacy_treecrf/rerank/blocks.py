@@ -18,6 +18,7 @@ from .context_templates import DocumentNames, document_names
 from .entity_templates import PADDING, Relation, entity_hashes
 from .hashing import hash_string, hash_strings, mix, to_numbers
 from .segment_templates import Entity, SegmentTemplates, TemplateSettings
+from .word_templates import WORD_TEMPLATES
 from .words import WordTable, escape_label
 
 _ROLES = ("", "inner", "outer")
@@ -179,7 +180,8 @@ class Block:
     def families(self) -> Iterator[Family]:
         """The features of all items.
 
-        YIELDS (Family): Entities' templates, those with roles, labels, and relations.
+        YIELDS (Family): Entities' templates, those with roles, the templates of
+            `word_templates`, labels, and relations.
         """
         rows = self._entities.row_lists()
         segments = np.array(self._entities.segments, dtype=np.int64)
@@ -201,6 +203,12 @@ class Block:
             with_role = mix(typed, _ROLE_HASHES[role][owners])
             features = plain.keep(to_numbers(with_role), (role > 0)[owners])
             yield Family(features, segments, rows)
+        if self._settings.context:
+            around = WORD_TEMPLATES.hashes(views, start, end).T
+            if self._settings.typed:
+                around = mix(around, label_hashes[label][:, None])
+            borders = np.arange(len(start) + 1) * len(WORD_TEMPLATES)
+            yield Family(Ragged(to_numbers(around.ravel()), borders), segments, rows)
         yield Family(_ragged_hashes(self._label_features), segments, rows)
         yield Family(
             _ragged_hashes(self._relation_features),

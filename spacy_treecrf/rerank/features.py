@@ -56,7 +56,8 @@ class GlobalFeatures:
         nested (bool): Whether to add the templates of spans within spans; a candidate
             without any has none.
         context (bool): Whether to add the templates that look at other entities of the
-            candidate, and at the document's other segments.
+            candidate, at the document's other segments, at affixes, and at words two or
+            three away.
         lower_case (Optional[Iterable[str]]): Words that are mostly lower-case; by
             default they are learnt from the training segments.
         RAISES (ValueError): If a setting has no meaning.

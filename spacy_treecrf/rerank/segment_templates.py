@@ -20,6 +20,7 @@ from .context_templates import (
 from .entity_templates import Relation, entity_strings, feature
 from .nested_templates import is_nested, make_forest, nested_relations, outermost, roles
 from .quotes import find_quotations, quote_relations
+from .word_templates import WORD_TEMPLATES
 from .words import SegmentWords, WordTable, escape_label
 
 # A span, and if it is within another or holds one, a fourth item: its role.
@@ -33,7 +34,8 @@ class TemplateSettings:
     typed (bool): Whether labels count: copies of the entity's and the quotes' templates
         with the label, and labels in all others. If not, every label is the empty one.
     quote_limit (int): Q and Q2 are for quotations with e - s smaller than this.
-    context (bool): Whether to add the templates that look at other entities.
+    context (bool): Whether to add the templates that look at other entities, and those
+        of `word_templates`.
     nested (bool): Whether to add the templates of spans within spans.
     """
 
@@ -136,6 +138,9 @@ class SegmentTemplates:
         if self.settings.typed:
             prefix = f"{escape_label(label)}|"
             strings += [prefix + string for string in plain]
+        if self.settings.context:
+            around = WORD_TEMPLATES.strings(self.words, start, end)
+            strings += [prefix + string for string in around]
         if role:
             strings += [f"{prefix}{role[0]}|{string}" for string in plain]
         return strings

@@ -1,6 +1,7 @@
 """What global features see of a word: itself, its character types, its case.
 
-Source: Collins (2002), section 3: w_i, f_i, g_i and l_i.
+Source: Collins (2002), section 3: w_i, f_i, g_i and l_i. Affixes and the word in lower
+case are for the templates beyond the paper.
 """
 
 from collections import Counter
@@ -19,8 +20,9 @@ _ESCAPES = str.maketrans({NULL: "\x100", SEPARATOR: "\x101", "\x10": "\x102"})
 # A label is followed by "|", the name of a template by "=".
 _LABEL_ESCAPES = _ESCAPES | str.maketrans({"|": "\x103", "=": "\x104"})
 
-# Rows of the hashes of words: word, types, types with flag, begins lower-case.
-W, F, G, L = range(4)
+# Rows of the hashes of words: word, types, types with flag, begins lower-case; the word in
+# lower case, its last 2, 3 and 4 characters and its first 3 and 4.
+W, F, G, L, LOWER, SUFFIX_2, SUFFIX_3, SUFFIX_4, PREFIX_3, PREFIX_4 = range(10)
 # Words whose hashes are kept; beyond, the table starts anew, as text never ends.
 _CACHE_SIZE = 200_000
 
@@ -31,10 +33,17 @@ class WordTexts(NamedTuple):
     w: str
     f: str
     g: str
+    begins_lower: str
     lower: str
+    suffix_2: str
+    suffix_3: str
+    suffix_4: str
+    prefix_3: str
+    prefix_4: str
 
 
-NULL_TEXTS = WordTexts(NULL, NULL, NULL, NULL)
+N_TEXTS = len(WordTexts._fields)
+NULL_TEXTS = WordTexts(*[NULL] * N_TEXTS)
 
 
 def escape(text: str) -> str:
@@ -132,7 +141,7 @@ class WordTable:
     def _clear(self) -> None:
         self._numbers: dict[str, int] = {}
         self._texts: list[WordTexts] = []
-        self._hashes = np.zeros((4, 1024), dtype=np.uint64)
+        self._hashes = np.zeros((N_TEXTS, 1024), dtype=np.uint64)
         self._append(NULL_TEXTS)
 
     def _append(self, texts: WordTexts) -> int:
@@ -147,9 +156,18 @@ class WordTable:
 
     def _make_texts(self, word: str) -> WordTexts:
         types = escape(collapsed_types(word))
-        flag = "1" if word.lower() in self.lower_case else "0"
-        lower = "1" if begins_lower(word) else "0"
-        return WordTexts(escape(word), types, types + flag, lower)
+        lower = word.lower()
+        flag = "1" if lower in self.lower_case else "0"
+        begins = "1" if begins_lower(word) else "0"
+        affixes = (lower[-2:], lower[-3:], lower[-4:], lower[:3], lower[:4])
+        return WordTexts(
+            escape(word),
+            types,
+            types + flag,
+            begins,
+            escape(lower),
+            *map(escape, affixes),
+        )
 
     def number(self, word: str) -> int:
         """The column of a word in `hashes`; 0 is NULL.
@@ -172,7 +190,7 @@ class WordTable:
 
     @property
     def hashes(self) -> np.ndarray:
-        """RETURNS (np.ndarray): Hashes of the texts. Shape: (4, at least the words)."""
+        """RETURNS (np.ndarray): Hashes of the texts. Shape: (texts, words or more)."""
         return self._hashes
 
     def make_room(self) -> None:

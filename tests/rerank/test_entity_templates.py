@@ -105,7 +105,7 @@ def test_entity_templates_names_are_the_papers():
         for j in "01"
         for k in "01"
     }
-    assert set(FIXED) == names | {"LW", "LWLC"}
+    assert set(FIXED.templates) == names | {"LW", "LWLC"}
 
 
 def test_entity_templates_typed_copy_has_the_label():

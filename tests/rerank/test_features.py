@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from spacy_treecrf.rerank import words
 from spacy_treecrf.rerank.candidates import Candidate, CandidateSegment
 from spacy_treecrf.rerank.features import GlobalFeatures
+from spacy_treecrf.rerank.word_templates import WORD_TEMPLATES
 
 from .paper_sentence import ARTS, GEN_XER, LENNON, LOWER_CASE, make_segment
 
+# How many, and their sum; of the paper's sentence.
+PAPER_NUMBERS = (383, 13946892167398199571)
 WORD_POOL = [
     "the", "The", "IBM", "a1", "G.M.", ",", '"', "``", "''", "",
     "x\x1fy", "x", "y", "\x00", "\x10", "\x100", "Aa",
@@ -196,21 +199,22 @@ def test_features_are_the_same_in_another_process():
     assert [json.loads(text) for text in printed] == [paper_numbers()] * 2
 
 
-def paper_numbers():
+def paper_numbers(**kwargs):
     """Numbers of the features of the paper's sentence."""
-    features = GlobalFeatures(min_sentences=1, lower_case=LOWER_CASE)
+    features = GlobalFeatures(min_sentences=1, lower_case=LOWER_CASE, **kwargs)
     features.fit([make_segment({GEN_XER, LENNON, ARTS})])
     return features.to_arrays()[1]["features"].tolist()
 
 
-def test_features_keep_their_numbers_between_versions():
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [(False, (344, 12701786719528771689)), (True, PAPER_NUMBERS)],
+)
+def test_features_keep_their_numbers_between_versions(context, expected):
     """Saved models hold numbers: a change of the hash must be a new format."""
-    numbers = paper_numbers()
+    numbers = paper_numbers(context=context)
     assert len(numbers) == len(set(numbers))
-    assert (len(numbers), sum(numbers) % 2**64) == PAPER_NUMBERS
-
-
-PAPER_NUMBERS = (347, 12800764877140912036)
+    assert (len(numbers), sum(numbers) % 2**64) == expected
 
 
 def test_features_word_with_a_separator_is_not_two_words():
@@ -242,8 +246,9 @@ def test_features_unseen_labels_and_words_are_unknown():
 def test_features_of_one_word(spans):
     segment = make_segment(spans, words=["IBM"])
     features = fitted([segment], min_sentences=1)
-    # 49 templates without and with the label, and T.
-    assert len(features.strings(segment, 0)) == (99 if spans else 0)
+    # 49 templates without and with the label, T, and those of words with the label.
+    n_strings = 99 + len(WORD_TEMPLATES)
+    assert len(features.strings(segment, 0)) == (n_strings if spans else 0)
     assert np.diff(features.transform([segment]).indptr).tolist() == [
         len(features.strings(segment, 0))
     ]

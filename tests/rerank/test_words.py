@@ -37,7 +37,21 @@ def test_words_collapsed_types(word, types):
     ],
 )
 def test_words_texts(word, expected):
-    assert WordTable(frozenset({"animal"})).texts(word) == expected
+    assert WordTable(frozenset({"animal"})).texts(word)[:4] == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("Animal", ("animal", "al", "mal", "imal", "ani", "anim")),
+        ("G.M.", ("g.m.", "m.", ".m.", "g.m.", "g.m", "g.m.")),
+        ("IBM", ("ibm", "bm", "ibm", "ibm", "ibm", "ibm")),
+        ("", ("", "", "", "", "", "")),
+        ("a\x1fb", ("a\x101b", "\x101b", "a\x101b", "a\x101b", "a\x101b", "a\x101b")),
+    ],
+)
+def test_words_lower_case_and_affixes(word, expected):
+    assert WordTable(frozenset()).texts(word)[4:] == expected
 
 
 def test_words_outside_are_null():
