@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from flat_toy import examples_of
+from flat_toy import ENTITIES, TEXT, examples_of, run
 from flat_toy import trained as trained_base
+from flat_toy import untrained as untrained_base
 from reranker_toy import found, reranked, toy_doc, toy_examples, trained, untrained
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 from spacy.util import load_config
 
 from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
@@ -130,6 +132,54 @@ def test_ner_reranker_refuses_the_model_of_another_pipe():
     data = trained_base().get_pipe("identifinder").to_bytes()
     with pytest.raises(ValueError, match="T073"):
         spacy.blank("en").add_pipe("ner_reranker").from_bytes(data)
+
+
+# Over a base that tells no labels: the set-up of Collins (2002), tags S, C and N.
+
+
+def segmenting(examples=None):
+    nlp = untrained_base("maxent_ner", tagging="segment", n_best=5)
+    if examples is not None:
+        nlp.initialize(lambda: examples)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def segmentation():
+    """A trained base pipe as bytes, and packed candidates by bases of the other half."""
+    nlp = segmenting()
+    examples = examples_of(nlp)
+    decoded = []
+    for fold in range(2):
+        base = segmenting(examples[1 - fold :: 2])
+        (label,) = base.get_pipe("maxent_ner").labels
+        for example in examples[fold::2]:
+            # Candidates have one label only, under which gold has to be told.
+            spans = example.reference.spans["nested"]
+            gold = [(span.start, span.end, label) for span in spans]
+            decoded.append(DecodedDoc(base(example.predicted), gold, len(decoded)))
+    packed = list(pack_candidates(decoded, nlp.vocab, "nested"))
+    return segmenting(examples).to_bytes(), packed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ner_reranker_of_segments_without_labels(segmentation, method):
+    base, packed = segmentation
+    config = {"method": method, "rounds": 20, "typed": False}
+    nlp, again = segmenting().from_bytes(base), segmenting()
+    pipe = nlp.add_pipe("ner_reranker", config=config)
+    pipe.initialize(
+        lambda: [Example(Doc(doc.vocab, [t.text for t in doc]), doc) for doc in packed]
+    )
+    again.add_pipe("ner_reranker", config=config)
+    again.from_bytes(nlp.to_bytes())
+    assert pipe.labels == nlp.get_pipe("maxent_ner").labels
+    one, other = run(nlp, TEXT), run(again, TEXT)
+    assert [span[:2] for span in found(one)] == [span[:2] for span in ENTITIES]
+    assert found(one) == found(other)
+    np.testing.assert_array_equal(
+        one.spans["nested"].attrs["scores"], other.spans["nested"].attrs["scores"]
+    )
 
 
 # With a base pipe, through `spacy train`.
