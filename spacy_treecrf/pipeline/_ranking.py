@@ -229,7 +229,8 @@ def learn(
             progress=_wrap("Segments"),
         )
         is_voted = cfg["method"] == "voted_perceptron"
-        return features, perceptron.voted() if is_voted else perceptron.averaged(), None
+        learnt = perceptron.voted() if is_voted else perceptron.averaged()
+        return features, _drop_unused(features, learnt), None
     from spacy_treecrf.rerank.boosting import choose_rounds, train_boosting
 
     boosting = train_boosting(
@@ -247,7 +248,15 @@ def learn(
             dev.counts[: dev.borders[1], 2] += development.n_lost
         rounds = choose_rounds(boosting, dev)
         logger.info("%d of %d rounds", rounds, boosting.n_rounds)
-    return features, boosting.ranker(rounds), rounds
+    return features, _drop_unused(features, boosting.ranker(rounds)), rounds
+
+
+def _drop_unused(features: GlobalFeatures, ranker: Ranker) -> Ranker:
+    """Forget the features that change no value: a smaller and faster model."""
+    used = ranker.used_features()
+    features.select(used)
+    logger.info("%d of %d features are used", features.n_features, len(used))
+    return ranker.select(used)
 
 
 def ranking_data(

@@ -112,6 +112,13 @@ class GlobalFeatures:
             counts.add(np.concatenate(found), np.concatenate(owners))
         self._table = FeatureTable(counts.frequent(self.min_sentences))
 
+    def select(self, kept: np.ndarray) -> None:
+        """Forget features, such as those that a ranker does not use.
+
+        kept (np.ndarray): Which of the columns stay, bool. Shape: (n_features,).
+        """
+        self._table = FeatureTable(self._table.numbers[kept])
+
     def transform(
         self,
         segments: Iterable[CandidateSegment],

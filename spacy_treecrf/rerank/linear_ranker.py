@@ -56,6 +56,19 @@ class LinearRanker:
         """
         return first_maximum(self.values(data), data.borders)
 
+    def used_features(self) -> np.ndarray:
+        """RETURNS (np.ndarray): Which features have a weight, bool. Shape: (K,)."""
+        return self.weights != 0
+
+    def select(self, kept: np.ndarray) -> "LinearRanker":
+        """The same ranker for data of some of the features.
+
+        kept (np.ndarray): Which features stay, bool. Shape: (K,).
+        RETURNS (LinearRanker): The ranker; values are the same, to the bit, if all that
+            are used stay.
+        """
+        return LinearRanker(self.log_prob_weight, self.weights[kept])
+
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """RETURNS (tuple[dict, dict]): A header for JSON, and the arrays."""
         header = {"method": self.method, "log_prob_weight": self.log_prob_weight}

@@ -12,7 +12,7 @@ Source: Collins (2002), section 4.3, Figures 3 and 4.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -183,6 +183,23 @@ class VotedRanker:
         RETURNS (np.ndarray): Rows; ties go to the base model's order. Shape: (S,).
         """
         return first_maximum(self.values(data), data.borders)
+
+    def used_features(self) -> np.ndarray:
+        """RETURNS (np.ndarray): Which features are of a mistake, bool. Shape: (K,)."""
+        used = np.zeros(self.n_features, dtype=bool)
+        used[self.perceptron.indices] = True
+        return used
+
+    def select(self, kept: np.ndarray) -> "VotedRanker":
+        """The same ranker for data of some of the features.
+
+        kept (np.ndarray): Which features stay, bool; all that are used. Shape: (K,).
+        RETURNS (VotedRanker): The ranker; votes are the same.
+        """
+        of = self.perceptron
+        columns = (np.cumsum(kept) - 1).astype(of.indices.dtype)
+        indices = columns[of.indices]
+        return VotedRanker(replace(of, indices=indices, n_features=int(kept.sum())))
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """RETURNS (tuple[dict, dict]): A header for JSON, and the arrays."""

@@ -287,6 +287,21 @@ def test_features_survive_arrays(corpus, kwargs):
     assert again.min_sentences == features.min_sentences
 
 
+@few
+@given(corpora, st.integers(0, 2))
+def test_features_selected_keep_their_order(corpus, skipped):
+    features = fitted(corpus, min_sentences=1)
+    kept = np.arange(features.n_features) % 3 != skipped
+    numbers = (np.cumsum(kept) - 1).tolist()
+    expected = [
+        {numbers[k] for k in row if kept[k]}
+        for row in columns(features.transform(corpus))
+    ]
+    features.select(kept)
+    assert features.n_features == kept.sum()
+    assert columns(features.transform(corpus)) == expected
+
+
 def test_features_fit_reports_progress():
     done = []
     segment = make_segment({GEN_XER})

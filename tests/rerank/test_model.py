@@ -4,14 +4,16 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from spacy_treecrf.rerank.boosting import train_boosting
 from spacy_treecrf.rerank.model import load_ranker
 from spacy_treecrf.rerank.voted_perceptron import train_perceptron
 
-from .random_data import random_data
+from .random_data import feature_sets, random_data
 
 
 @pytest.fixture(params=["averaged", "last", "voted", "boosting"])
@@ -19,7 +21,7 @@ def ranker(request):
     """A ranker of each kind."""
     data = random_data(3, n_segments=30)
     if request.param == "boosting":
-        return train_boosting(data, 20).ranker()
+        return train_boosting(data, 5).ranker()
     return getattr(train_perceptron(data), request.param)()
 
 
@@ -35,6 +37,30 @@ def test_model_ranker_survives_a_pickle(ranker):
     data = random_data(4)
     expected = ranker.values(data).tolist()
     assert pickle.loads(pickle.dumps(ranker)).values(data).tolist() == expected
+
+
+def test_model_ranker_needs_the_features_that_it_uses_only(ranker):
+    data = random_data(4)
+    used = ranker.used_features()
+    extra = used.copy()
+    extra[np.flatnonzero(~used)[:1]] = True
+    for kept in (used, extra, np.ones_like(used)):
+        values = ranker.select(kept).values(select(data, kept))
+        assert values.tolist() == ranker.values(data).tolist()
+
+
+def select(data, kept):
+    """Data of some of the features, by the definition."""
+    number = {k: new for new, k in enumerate(np.flatnonzero(kept).tolist())}
+    sets = [
+        sorted(number[k] for k in held & set(number)) for held in feature_sets(data)
+    ]
+    return replace(
+        data,
+        indptr=np.cumsum([0, *map(len, sets)]),
+        indices=np.array([k for held in sets for k in held], dtype=np.int32),
+        n_features=len(number),
+    )
 
 
 @pytest.mark.parametrize("header", [{}, {"method": "oracle"}])
