@@ -3,7 +3,7 @@
 Fu et al. (2021), Eq. 1-2; Dozat & Manning (2017) for separate start and end views.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 from itertools import pairwise
@@ -146,6 +146,16 @@ class SpanScorer(nn.Module):
             nn.init.zeros_(last.bias)
             layers = _feed_forward(widths, dropout, ACTIVATIONS[activation])
             self.inner = nn.Sequential(*layers, last)
+
+    def set_bias(self, bias: Sequence[float]) -> None:
+        """Set the constant term of each label, where the form has one.
+
+        bias (Sequence[float]): Potentials of spans that nothing else is known of, e.g.
+            log odds. Length: L.
+        """
+        if self.bias is not None:
+            with torch.no_grad():
+                self.bias.copy_(torch.tensor(bias))
 
     def forward(self, X: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
         """X (Tensor): Token vectors. Shape: (T, nI). RETURNS (Tensor): Shape: (L, S)."""
@@ -312,6 +322,9 @@ def _init(
     module = SpanScorer(
         model.get_dim("nI"), model.get_dim("nO"), **model.attrs["settings"]
     )
+    bias = model.attrs.pop("initial_bias", None)
+    if bias is not None:
+        module.set_bias(bias)
     shim._model = module.to(torch_device(model))
 
 

@@ -20,6 +20,7 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
     RAISES (ValueError): If one is out of its range.
     """
     for setting, values in {
+        "initial_bias": ("prior", "zero"),
         "objective": ("treecrf", "local"),
         "smoothing_scope": ("all", "rejected"),
         "decoder": ("cky", "mbr"),

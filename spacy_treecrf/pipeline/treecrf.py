@@ -17,6 +17,7 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelData, LabelSet
 
+from ._label_prior import LabelPrior
 from ._predictions import (
     Prediction,
     add_candidates,
@@ -70,6 +71,7 @@ Decoder = Literal["cky", "mbr"]
         "model": Config().from_str(DEFAULT_MODEL)["model"],
         "spans_key": "nested",
         "latent_labels": 1,
+        "initial_bias": "prior",
         "objective": "treecrf",
         "potential_normalization": False,
         "temperature": "learned",
@@ -103,6 +105,7 @@ def make_treecrf(
     model: Model[Any, Any],
     spans_key: str,
     latent_labels: int,
+    initial_bias: Literal["prior", "zero"],
     objective: Objective,
     potential_normalization: bool,
     temperature: float | Literal["learned"],
@@ -343,25 +346,36 @@ class TreeCRF(TrainablePipe):
         validate_get_examples(get_examples, "TreeCRF.initialize")
         if labels is not None:
             self._add_labels([[e] if isinstance(e, str) else e for e in labels])
-        sample = self._read_gold(get_examples(), collect=labels is None)
+        sample, prior = self._read_gold(get_examples(), collect=labels is None)
         check_score_weights(self.name, self.key, nlp)
-        n_labels = len(self.label_set) + (
-            1 if self.cfg["objective"] == "local" else self.cfg["latent_labels"]
-        )
+        objective, n_entity_labels = self.cfg["objective"], len(self.label_set)
+        n_latent = 1 if objective == "local" else self.cfg["latent_labels"]
         output = self.model.get_ref("output_layer")
         if not output.has_dim("nO"):
-            output.set_dim("nO", n_labels)
+            output.set_dim("nO", n_entity_labels + n_latent)
+        # Normalised, the bias would take up all of the variance.
+        if self.cfg["initial_bias"] == "prior" and not (
+            self.cfg["potential_normalization"] and objective == "treecrf"
+        ):
+            odds = prior.log_odds(n_entity_labels, objective, n_latent)
+            output.attrs["initial_bias"] = [*odds.tolist(), *[0.0] * n_latent]
         if not sample:
             sample = [Doc(self.vocab, words=["hello"])]
         segments = DocSegments(sample, self.cfg["max_length"]).segments
         self.model.initialize(X=(sample, segments))
 
-    def _read_gold(self, examples: Iterable[Example], collect: bool) -> list[Doc]:
-        """Collect labels, count what is wrong, warn. RETURNS (list[Doc]): A sample."""
+    def _read_gold(
+        self, examples: Iterable[Example], collect: bool
+    ) -> tuple[list[Doc], LabelPrior]:
+        """Collect and count labels, count what is wrong, warn.
+
+        RETURNS (tuple[list[Doc], LabelPrior]): A sample of Docs; counts of the labels.
+        """
         from ._gold import GoldReport, gold_labels
 
         self._report = GoldReport(self.name, self.key)
         sample: list[Doc] = []
+        prior = LabelPrior()
         for batch in minibatch(examples, CHECKED_AT_A_TIME):
             self._report.add_groups(batch)
             if collect:
@@ -371,13 +385,16 @@ class TreeCRF(TrainablePipe):
             sample += islice(
                 (doc for doc in docs if len(doc)), SAMPLE_SIZE - len(sample)
             )
+            cut, numbers = self._cut(docs), np.zeros(0, dtype=np.int64)
             if self.labels:
-                self._reader().read(batch, self._cut(docs), self._report)
+                gold = self._reader().read(batch, cut, self._report)
+                numbers = gold.observed[:, 3]
+            prior.add(cut.segments.lengths, numbers)
         if not self.labels:
             raise ValueError(self._report.no_labels())
         self._report.warn()
         self._windows.warn(self.cfg["max_length"])
-        return sample
+        return sample, prior
 
     def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
         labels = self.label_set

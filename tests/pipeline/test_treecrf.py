@@ -136,6 +136,7 @@ def test_treecrf_overfits(sure, words, spans):  # I-16, I-18
     "config",
     [
         {"objective": "local"},
+        {"initial_bias": "zero"},
         {"potential_normalization": True},
         {"potential_normalization": True, "temperature": 3.0},
         {"potential_normalization": True, "structure_smoothing": 0.01},

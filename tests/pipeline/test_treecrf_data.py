@@ -214,7 +214,7 @@ def test_treecrf_token_of_5000_characters(sure):  # I-49
 
 
 def test_treecrf_long_docs_are_cut_into_windows_with_one_warning():  # I-48
-    nlp = initialized(max_length=64)
+    nlp = initialized(max_length=64, initial_bias="zero")
     words = [WORDS[number % len(WORDS)] for number in range(1000)]
     with pytest.warns(UserWarning, match="T104") as caught:
         docs = list(nlp.pipe([Doc(nlp.vocab, words=words) for _ in range(2)]))

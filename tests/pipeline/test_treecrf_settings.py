@@ -12,6 +12,7 @@ from spacy_treecrf.pipeline.treecrf import TreeCRF
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
+        ("initial_bias", "random"),
         ("objective", "global"),
         ("smoothing_scope", "none"),
         ("decoder", "greedy"),
