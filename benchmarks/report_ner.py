@@ -2,8 +2,9 @@
 
     python benchmarks/report_ner.py [--out benchmarks/results/ner/README.md]
 
-Sentences of the test set are drawn with replacement, the same for both systems; the
-interval is that of the difference of their F1, in points.
+Sentences of the test set are drawn with replacement, the same for both systems and all of
+their seeds; the interval is that of the difference of their F1, in points. An average over
+comparisons is that of their differences, drawn independently.
 """
 
 import argparse
@@ -19,11 +20,15 @@ BASE = "treecrf"
 
 
 def read_results(folder):
-    """Results by comparison and system."""
+    """Results by comparison and system: one for each seed, the lowest first."""
     results = {}
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf8"))
-        results.setdefault(result["name"], {})[result["system"]] = result
+        name = result["name"].removesuffix(f"_seed{result['seed']}")
+        results.setdefault(name, {}).setdefault(result["system"], []).append(result)
+    for systems in results.values():
+        for runs in systems.values():
+            runs.sort(key=lambda result: result["seed"])
     return results
 
 
@@ -32,14 +37,34 @@ def f_scores(sums):
     return 200.0 * sums[..., 0] / np.maximum(sums[..., 1] + sums[..., 2], 1)
 
 
-def bootstrap_difference(first, second, seed=0):
-    """Difference of F1 and its 95% interval, in points."""
-    a, b = np.array(first["test"]["counts"]), np.array(second["test"]["counts"])
+def bootstrap_differences(first, second, seed=0):
+    """Difference of the mean F1 over the seeds that both have, in points.
+
+    first, second (list[dict]): Runs of two systems.
+    RETURNS (tuple[float, np.ndarray, list[int]]): The difference, that of each sample, and
+        the seeds.
+    """
+    seeds = sorted({run["seed"] for run in first} & {run["seed"] for run in second})
+    # Shape: (system, seed, sentence, 3).
+    counts = np.array(
+        [
+            [run["test"]["counts"] for run in runs if run["seed"] in seeds]
+            for runs in (first, second)
+        ]
+    )
+    n = counts.shape[2]
     rng = np.random.default_rng(seed)
-    draws = rng.multinomial(len(a), np.full(len(a), 1 / len(a)), size=SAMPLES)
-    differences = f_scores(draws @ a) - f_scores(draws @ b)
-    low, high = np.percentile(differences, [2.5, 97.5])
-    return f_scores(a.sum(0)) - f_scores(b.sum(0)), low, high
+    draws = rng.multinomial(n, np.full(n, 1 / n), size=SAMPLES)
+    sampled = f_scores(np.einsum("ds,kesc->kedc", draws, counts, optimize=True))
+    sampled = sampled.mean(1)
+    scores = f_scores(counts.sum(2)).mean(1)
+    return scores[0] - scores[1], sampled[0] - sampled[1], seeds
+
+
+def interval(sampled):
+    """The middle 95% of samples, as text."""
+    low, high = np.percentile(sampled, [2.5, 97.5])
+    return f"95% interval [{low:+.1f}, {high:+.1f}]"
 
 
 def main_table(systems):
@@ -49,7 +74,7 @@ def main_table(systems):
         "unlabelled F1 | dev F1 | learning rate | threshold | training s |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, result in systems.items():
+    for name, (result, *_) in systems.items():
         test = result["test"]
         scores = [test["all"][key] for key in "prf"]
         scores += [
@@ -69,27 +94,61 @@ def main_table(systems):
 def label_table(systems):
     """F1 of each label, as Markdown."""
     labels = sorted(
-        {label for r in systems.values() for label in r["test"]["per_label"]}
+        {label for runs in systems.values() for label in runs[0]["test"]["per_label"]}
     )
     lines = ["| F1 | " + " | ".join(labels) + " |", "|---" * (len(labels) + 1) + "|"]
-    for name, result in systems.items():
+    for name, (result, *_) in systems.items():
         scores = result["test"]["per_label"]
         cells = [f"{100 * scores[x]['f']:.1f}" if x in scores else "-" for x in labels]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 
+def seed_lines(systems):
+    """F1 of the systems that ran with several seeds, as a Markdown list."""
+    lines = []
+    for name, runs in systems.items():
+        if len(runs) > 1:
+            scores = [100 * run["test"]["all"]["f"] for run in runs]
+            lines.append(
+                f"- {name}, seeds {', '.join(str(run['seed']) for run in runs)}: "
+                f"{', '.join(f'{score:.1f}' for score in scores)}; mean "
+                f"{np.mean(scores):.1f}"
+            )
+    return lines
+
+
 def difference_lines(systems):
     """Differences of the base system to each other one, as a Markdown list."""
     lines = []
-    if BASE in systems:
-        for name, result in systems.items():
-            if name != BASE:
-                difference, low, high = bootstrap_difference(systems[BASE], result)
-                lines.append(
-                    f"- {BASE} - {name}: {difference:+.1f} points, 95% interval "
-                    f"[{low:+.1f}, {high:+.1f}]"
+    for name, runs in systems.items():
+        if BASE in systems and name != BASE:
+            difference, sampled, seeds = bootstrap_differences(systems[BASE], runs)
+            mean = f" (mean of {len(seeds)} seeds)" if len(seeds) > 1 else ""
+            lines.append(
+                f"- {BASE} - {name}: {difference:+.1f} points{mean}, {interval(sampled)}"
+            )
+    return lines
+
+
+def average_lines(results):
+    """Differences averaged over the comparisons that have both systems."""
+    found = {}
+    for number, (comparison, systems) in enumerate(results.items()):
+        for name, runs in systems.items():
+            if BASE in systems and name != BASE:
+                difference, sampled, _ = bootstrap_differences(
+                    systems[BASE], runs, seed=number
                 )
+                found.setdefault(name, []).append((comparison, difference, sampled))
+    lines = []
+    for name, parts in found.items():
+        if len(parts) > 1:
+            comparisons, differences, sampled = zip(*parts, strict=True)
+            lines.append(
+                f"- {BASE} - {name}: {np.mean(differences):+.1f} points, "
+                f"{interval(np.mean(sampled, axis=0))} ({', '.join(comparisons)})"
+            )
     return lines
 
 
@@ -105,8 +164,10 @@ def main():
         "benchmarks/results/ner/README.md` from the JSON files beside it; the command of "
         "each file is in `project.yml` (workflows `compare-*`).",
     ]
-    for name, systems in read_results(args.folder).items():
-        one = next(iter(systems.values()))
+    results = read_results(args.folder)
+    lines += ["", "## Average of the differences", "", *average_lines(results)]
+    for name, systems in results.items():
+        one = next(iter(systems.values()))[0]
         lines += [
             "",
             f"## {name}",
@@ -118,6 +179,7 @@ def main():
             "",
             *label_table(systems),
             "",
+            *seed_lines(systems),
             *difference_lines(systems),
         ]
     text = "\n".join(lines) + "\n"
