@@ -112,7 +112,7 @@ def stub_inputs(folder):
             path.touch()
         else:
             path.mkdir(parents=True, exist_ok=True)
-    for name in ("configs", "benchmarks", "assets"):
+    for name in ("configs", "benchmarks", "assets/quickstart"):
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True, symlinks=True)
 
 
