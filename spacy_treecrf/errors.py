@@ -135,6 +135,11 @@ class Errors:
         "[T084] SNOR needs the package num2words to read numbers: install it with "
         "`pip install spacy-treecrf[snor]`."
     )
+    T086 = (
+        "[T086] No candidate under '{key}' has a label of the gold spans, so that none is "
+        "ever right. Labels of the candidates: {candidates}; of gold: {gold}. If the base "
+        'pipe finds segments alone (`tagging = "segment"`), give gold its one label too.'
+    )
     T090 = (
         "[T090] Candidates under '{key}' in the Doc that starts {doc!r} are not of the "
         "form that base pipes write: {problem}. Candidate groups need attrs['segments'], "

@@ -21,7 +21,7 @@ from spacy_treecrf.rerank.model import Ranker
 from spacy_treecrf.rerank.ranking_data import RankingData
 
 from ._spans import LabelledSpan
-from .candidate_groups import aligned_gold, read_candidates
+from .candidate_groups import aligned_gold, check_labels, read_candidates
 
 # Docs read at a time; those that jackknife packs have some 100 segments each.
 CHUNK = 32
@@ -137,6 +137,7 @@ def read_training(
                 keys=sorted(corpus.keys) or "none",
             )
         )
+    check_labels(corpus.segments, cfg["candidates_key"])
     corpus.warn(cfg["candidates_key"], "training")
     return corpus
 

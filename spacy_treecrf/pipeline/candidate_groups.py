@@ -313,3 +313,23 @@ def _malformed(doc: Doc, key: str, problem: str) -> ValueError:
     return ValueError(
         Errors.T090.format(key=key, doc=doc[:12].text[:QUOTED], problem=problem)
     )
+
+
+def check_labels(segments: Sequence[CandidateSegment], key: str) -> None:
+    """Check that candidates and gold speak of the same labels.
+
+    segments (Sequence[CandidateSegment]): Segments with gold.
+    key (str): Key of the candidates, for the message.
+    RAISES (ValueError): If both have spans but no label in common.
+    """
+    gold = {label for segment in segments for _, _, label in segment.gold or ()}
+    found = {
+        label
+        for segment in segments
+        for candidate in segment.candidates
+        for _, _, label in candidate.spans
+    }
+    if gold and found and not gold & found:
+        raise ValueError(
+            Errors.T086.format(key=key, candidates=sorted(found), gold=sorted(gold))
+        )

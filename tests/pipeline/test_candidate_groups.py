@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.candidate_groups import aligned_gold, read_candidates
+from spacy_treecrf.pipeline.candidate_groups import (
+    aligned_gold,
+    check_labels,
+    read_candidates,
+)
 from spacy_treecrf.rerank.candidates import Candidate
 
 VOCAB = spacy.blank("en").vocab
@@ -241,3 +245,19 @@ def test_candidate_groups_malformed_ones_are_named(name):
     assert problem in str(caught.value)
     assert "'nested:" in str(caught.value)
     assert "'Ann" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gold", "fits"),
+    [([(0, 2, "NAME")], False), ([(0, 2, "NAME"), (0, 1, "LOC")], True), ([], True)],
+    ids=["other labels", "one in common", "no gold"],
+)
+def test_candidate_groups_and_gold_need_a_label_in_common(gold, fits):
+    found = read(two_sentences(VOCAB), gold=[gold])
+    if fits:
+        check_labels(found.segments, "nested")
+        return
+    with pytest.raises(
+        ValueError, match=r"T086.*\['LOC', 'PER'\]; of gold: \['NAME'\]"
+    ):
+        check_labels(found.segments, "nested")

@@ -272,6 +272,14 @@ def test_ner_reranker_gold_across_segments_is_counted():
         nlp.initialize(lambda: examples)
 
 
+def test_ner_reranker_training_refuses_gold_of_other_labels():
+    nlp = untrained()
+    doc = two_sentences(nlp.vocab)
+    set_gold(doc, [(0, 3, "NAME")])
+    with pytest.raises(ValueError, match="T086"):
+        nlp.initialize(lambda: [Example(doc, doc)])
+
+
 def test_ner_reranker_training_refuses_malformed_candidates():
     nlp = untrained()
     doc = broken_doc(nlp.vocab)
