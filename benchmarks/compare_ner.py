@@ -63,6 +63,7 @@ SYSTEMS = {
     ),
     "treecrf_edges": ("treecrf", EDGES),
     "local_edges": ("treecrf", {**EDGES, "components.treecrf.objective": "local"}),
+    "treecrf_zero": ("treecrf", {"components.treecrf.initial_bias": "zero"}),
     "treecrf_pn": ("treecrf", {"components.treecrf.potential_normalization": True}),
 }
 

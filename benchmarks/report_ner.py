@@ -15,8 +15,8 @@ import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "ner"
 SAMPLES = 10_000
-# A system, and those that it is compared with.
-BASE = "treecrf"
+# Systems that others are compared with: all, or those that are named.
+BASES = {"treecrf": None, "treecrf_edges": ("local_edges",)}
 
 
 def read_results(folder):
@@ -118,16 +118,27 @@ def seed_lines(systems):
     return lines
 
 
+def pairs(systems):
+    """Each base system of a comparison with each that it is compared with."""
+    return [
+        (base, other)
+        for base, others in BASES.items()
+        for other in systems
+        if base in systems and base != other and (not others or other in others)
+    ]
+
+
 def difference_lines(systems):
-    """Differences of the base system to each other one, as a Markdown list."""
+    """Differences of the base systems to others, as a Markdown list."""
     lines = []
-    for name, runs in systems.items():
-        if BASE in systems and name != BASE:
-            difference, sampled, seeds = bootstrap_differences(systems[BASE], runs)
-            mean = f" (mean of {len(seeds)} seeds)" if len(seeds) > 1 else ""
-            lines.append(
-                f"- {BASE} - {name}: {difference:+.1f} points{mean}, {interval(sampled)}"
-            )
+    for base, other in pairs(systems):
+        difference, sampled, seeds = bootstrap_differences(
+            systems[base], systems[other]
+        )
+        mean = f" (mean of {len(seeds)} seeds)" if len(seeds) > 1 else ""
+        lines.append(
+            f"- {base} - {other}: {difference:+.1f} points{mean}, {interval(sampled)}"
+        )
     return lines
 
 
@@ -135,18 +146,19 @@ def average_lines(results):
     """Differences averaged over the comparisons that have both systems."""
     found = {}
     for number, (comparison, systems) in enumerate(results.items()):
-        for name, runs in systems.items():
-            if BASE in systems and name != BASE:
-                difference, sampled, _ = bootstrap_differences(
-                    systems[BASE], runs, seed=number
-                )
-                found.setdefault(name, []).append((comparison, difference, sampled))
+        for base, other in pairs(systems):
+            difference, sampled, _ = bootstrap_differences(
+                systems[base], systems[other], seed=number
+            )
+            found.setdefault((base, other), []).append(
+                (comparison, difference, sampled)
+            )
     lines = []
-    for name, parts in found.items():
+    for (base, other), parts in found.items():
         if len(parts) > 1:
             comparisons, differences, sampled = zip(*parts, strict=True)
             lines.append(
-                f"- {BASE} - {name}: {np.mean(differences):+.1f} points, "
+                f"- {base} - {other}: {np.mean(differences):+.1f} points, "
                 f"{interval(np.mean(sampled, axis=0))} ({', '.join(comparisons)})"
             )
     return lines
