@@ -220,17 +220,24 @@ def learn(
         data = ranking_data(corpus.segments, features, gold=True, progress=bar.update)
     logger.info("%d features, %d candidates", data.n_features, data.n_candidates)
     if cfg["method"] != "boosting":
-        from spacy_treecrf.rerank.voted_perceptron import train_perceptron
+        from spacy_treecrf.rerank.linear_ranker import LinearRanker
+        from spacy_treecrf.rerank.voted_perceptron import Perceptron, train_perceptron
 
-        perceptron = train_perceptron(
-            data,
-            beta=cfg["beta"],
-            passes=cfg["passes"],
-            seed=cfg["seed"],
-            progress=_wrap("Segments"),
-        )
-        is_voted = cfg["method"] == "voted_perceptron"
-        learnt = perceptron.voted() if is_voted else perceptron.averaged()
+        def train(run: int) -> Perceptron:
+            return train_perceptron(
+                data,
+                beta=cfg["beta"],
+                passes=cfg["passes"],
+                seed=cfg["seed"] + run,
+                progress=_wrap(f"Segments, run {run + 1} of {cfg['runs']}"),
+            )
+
+        learnt: Ranker
+        if cfg["method"] == "voted_perceptron":
+            learnt = train(0).voted()
+        else:
+            runs = (train(run).averaged() for run in range(cfg["runs"]))
+            learnt = LinearRanker.mean(list(runs))
         return features, _drop_unused(features, learnt), None
     from spacy_treecrf.rerank.boosting import choose_rounds, train_boosting
 

@@ -80,9 +80,13 @@ def check_reranker_settings(name: str, cfg: dict[str, Any]) -> None:
     _require(name, cfg, "method", fits, f"one of {methods}")
     fits = 1 <= cfg["min_sentences"] <= MAX_COUNT
     _require(name, cfg, "min_sentences", fits, f"a number from 1 to {MAX_COUNT}")
-    for setting, least in {"rounds": 0, "passes": 1}.items():
+    for setting, least in {"rounds": 0, "passes": 1, "runs": 1}.items():
         fits = cfg[setting] >= least
         _require(name, cfg, setting, fits, f"a number of at least {least}")
+    # A single pass goes in the order of the data: all runs would be the same.
+    differ = cfg["method"] == "averaged_perceptron" and cfg["passes"] > 1
+    expected = "1, or the averaged perceptron with several passes"
+    _require(name, cfg, "runs", cfg["runs"] == 1 or differ, expected)
     # Without smoothing, a feature of oracles alone would get an infinite weight.
     fits = 0 < cfg["epsilon"] < math.inf
     _require(name, cfg, "epsilon", fits, "a number above 0")

@@ -37,6 +37,7 @@ DEFAULT_CONFIG = {
     "weighted": False,
     "beta": 0.2,
     "passes": 3,
+    "runs": 1,
     "min_sentences": 5,
     "typed": True,
     "annotate_ents": False,
@@ -82,6 +83,7 @@ def make_ner_reranker(
     weighted: bool,
     beta: float,
     passes: int,
+    runs: int,
     min_sentences: int,
     typed: bool,
     annotate_ents: bool,
@@ -100,6 +102,7 @@ def make_ner_reranker(
         weighted=weighted,
         beta=beta,
         passes=passes,
+        runs=runs,
         min_sentences=min_sentences,
         typed=typed,
         annotate_ents=annotate_ents,
@@ -124,6 +127,7 @@ class NerReranker(LearnedPipe):
         weighted: bool = False,
         beta: float = 0.2,
         passes: int = 3,
+        runs: int = 1,
         min_sentences: int = 5,
         typed: bool = True,
         annotate_ents: bool = False,
@@ -144,6 +148,8 @@ class NerReranker(LearnedPipe):
             differ in F.
         beta (float): Scale of the log probability for the perceptrons.
         passes (int): Passes of the perceptrons over the data.
+        runs (int): Averaged perceptrons that are trained, in orders of their own, and
+            averaged.
         min_sentences (int): Training segments that a feature must occur in.
         typed (bool): Whether features see labels.
         annotate_ents (bool): Whether to write `doc.ents` too.
@@ -163,6 +169,7 @@ class NerReranker(LearnedPipe):
             "weighted": weighted,
             "beta": beta,
             "passes": passes,
+            "runs": runs,
             "min_sentences": min_sentences,
             "typed": typed,
             "annotate_ents": annotate_ents,

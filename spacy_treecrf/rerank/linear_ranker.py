@@ -1,5 +1,6 @@
 """Rank candidates by one weight vector: F(x, W) = w_0 L(x) + sum_s w_s h_s(x)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -55,6 +56,18 @@ class LinearRanker:
         RETURNS (np.ndarray): Rows; ties go to the base model's order. Shape: (S,).
         """
         return first_maximum(self.values(data), data.borders)
+
+    @classmethod
+    def mean(cls, rankers: Sequence["LinearRanker"]) -> "LinearRanker":
+        """The ranker whose values are the means of those of others.
+
+        rankers (Sequence[LinearRanker]): At least one, of the same features.
+        RETURNS (LinearRanker): The ranker.
+        """
+        return cls(
+            float(np.mean([ranker.log_prob_weight for ranker in rankers])),
+            np.mean([ranker.weights for ranker in rankers], axis=0),
+        )
 
     def used_features(self) -> np.ndarray:
         """RETURNS (np.ndarray): Which features have a weight, bool. Shape: (K,)."""

@@ -302,12 +302,15 @@ def test_ner_reranker_refuses_a_sampled_stream():
         {"epsilon": 0.0},
         {"beta": -0.1},
         {"passes": 0},
+        {"runs": 0},
+        {"runs": 2, "passes": 1},
+        {"runs": 2, "method": "boosting"},
         {"min_sentences": 0},
         {"min_sentences": 256},
     ],
 )
 def test_ner_reranker_refuses_settings_out_of_range(setting):
-    (name,) = setting
+    name, *_ = setting
     with pytest.raises(ValueError, match=f"T002.*'{name}'"):
         untrained(**setting)
 
@@ -315,6 +318,17 @@ def test_ner_reranker_refuses_settings_out_of_range(setting):
 def test_ner_reranker_refuses_another_method():
     with pytest.raises(ValueError, match="method"):
         untrained(method="svm")
+
+
+def test_ner_reranker_runs_are_averaged():
+    def scores(**config):
+        nlp = trained(**config)
+        return reranked(nlp).spans["nested"].attrs["scores"].astype(float)
+
+    single = [scores(seed=seed) for seed in (3, 4)]
+    np.testing.assert_allclose(
+        scores(seed=3, runs=2), np.mean(single, axis=0), rtol=1e-6
+    )
 
 
 # Rounds.

@@ -29,6 +29,19 @@ def test_linear_ranker_without_features_ranks_as_the_base(data):
     assert ranker.choose(data).tolist() == data.base().tolist()
 
 
+@given(data=data_sets(), n=st.integers(1, 4), seed=st.integers(0, 100))
+def test_linear_ranker_mean_has_the_mean_values(data, n, seed):
+    random = np.random.default_rng(seed)
+    rankers = [
+        LinearRanker(float(random.normal()), random.normal(size=data.n_features))
+        for _ in range(n)
+    ]
+    expected = np.mean([ranker.values(data) for ranker in rankers], axis=0)
+    np.testing.assert_allclose(
+        LinearRanker.mean(rankers).values(data), expected, atol=1e-12
+    )
+
+
 def test_linear_ranker_takes_the_first_of_equal_candidates():
     equal = (-2.0, {0, 1, 4}, (1, 1, 1))
     ranker = LinearRanker(0.3, np.array([0.1, 0.7, 0.0, 0.0, -0.2]))
