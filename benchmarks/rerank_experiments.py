@@ -17,7 +17,9 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported
 
 import argparse
+import cProfile
 import json
+import pstats
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -207,6 +209,10 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
         details[f"left_by_{method}"] = error_kinds(test.gold, chosen)
         found[method] = (score(test.gold, chosen), seconds)
         print(method, found[method], flush=True)
+        if args.profile:
+            with cProfile.Profile() as profile:
+                rerank(pipe, test, key)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(args.profile)
     rows = []
     for method, (figures, seconds) in found.items():
         reduction = (figures["f"] - base["f"]) / (1 - base["f"])
@@ -240,6 +246,9 @@ def main() -> None:
         type=json.loads,
         default={},
         help="JSON: settings of `ner_reranker` by method",
+    )
+    parser.add_argument(
+        "--profile", type=int, default=0, help="Print so many functions of reranking"
     )
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
