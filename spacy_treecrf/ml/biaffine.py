@@ -315,6 +315,8 @@ def _init(
     model: Model[ScorerInput, Floats2d], X: ScorerInput | None = None, Y: Any = None
 ) -> None:
     shim = model.shims[0]
+    # Taken in any case: attributes are saved with the model.
+    bias = model.attrs.pop("initial_bias", None)
     if isinstance(shim._model, SpanScorer):
         return
     if X is not None and model.has_dim("nI") is None:
@@ -322,7 +324,6 @@ def _init(
     module = SpanScorer(
         model.get_dim("nI"), model.get_dim("nO"), **model.attrs["settings"]
     )
-    bias = model.attrs.pop("initial_bias", None)
     if bias is not None:
         module.set_bias(bias)
     shim._model = module.to(torch_device(model))

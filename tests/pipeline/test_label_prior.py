@@ -87,5 +87,8 @@ def test_treecrf_initial_bias_does_not_replace_what_was_learnt():
     examples = toy_examples(nlp)
     train(nlp, examples, steps=2)
     learnt = bias_of(nlp).copy()
-    nlp.get_pipe("treecrf").initialize(lambda: examples, nlp=nlp)
+    pipe = nlp.get_pipe("treecrf")
+    pipe.initialize(lambda: examples, nlp=nlp)
     assert (bias_of(nlp) == learnt).all()
+    # Nothing is left to be saved with the model.
+    assert "initial_bias" not in pipe.model.get_ref("output_layer").attrs
