@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spacy_treecrf.structure.inside import LOG_ZERO, at_least_float32
 from spacy_treecrf.structure.losses import (
+    cost_augmented,
     local_losses,
     normalize_potentials,
     smoothed_potentials,
@@ -31,6 +32,7 @@ class LossSettings:
     temperature (float | None): Deviation after normalisation; None = learned.
     structure_smoothing (float): Epsilon of Eq. 10, `treecrf` only; 0 is off.
     smoothing_scope (str): "all" or "rejected".
+    softmax_margin (float): Cost of an error in the loss, in nats; 0 is off.
     inference (str): "fused" or "torch_struct".
     """
 
@@ -40,6 +42,7 @@ class LossSettings:
     temperature: float | None
     structure_smoothing: float
     smoothing_scope: str
+    softmax_margin: float
     inference: str = "fused"
 
 
@@ -115,7 +118,8 @@ def loss_and_gradients(
     RETURNS (tuple[np.ndarray, list[Floats2d]]): Losses in nats, (B,), float64; the
         gradient of their mean to each chunk's potentials, (L, S).
 
-    Source: Fu et al. (2021), Eq. 6-10; "w/o Tree CRF" for the local objective.
+    Source: Fu et al. (2021), Eq. 6-10; "w/o Tree CRF" for the local objective; Gimpel &
+        Smith (2010) for the margin.
     """
     n_segments = sum(len(chunk.numbers) for chunk in potentials)
     losses = np.zeros(n_segments, dtype=np.float64)
@@ -151,6 +155,10 @@ def _losses(
             for rows in (gold.observed, gold.missing, gold.incorrect)
         ),
     )
+    if settings.softmax_margin:
+        scores = cost_augmented(
+            scores, allowed, settings.n_entity_labels, settings.softmax_margin
+        )
     if settings.objective == "local":
         return local_losses(scores, allowed, chunk.index)
     scope = rejected if settings.smoothing_scope == "rejected" else None

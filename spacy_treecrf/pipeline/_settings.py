@@ -37,6 +37,8 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
     _require(name, cfg, "entropy", fits, "false, since single spans have no tree")
     smoothing, threshold = cfg["structure_smoothing"], cfg["threshold"]
     _require(name, cfg, "structure_smoothing", 0 <= smoothing < 1, "a number in [0, 1)")
+    fits = 0 <= cfg["softmax_margin"] < math.inf
+    _require(name, cfg, "softmax_margin", fits, "a number of at least 0")
     fits = threshold is None or 0 <= threshold <= 1
     _require(name, cfg, "threshold", fits, "null or a number in [0, 1]")
     temperature = cfg["temperature"]
@@ -136,5 +138,6 @@ def loss_settings(cfg: dict[str, Any], n_entity_labels: int) -> "LossSettings":
         temperature=None if temperature == "learned" else float(temperature),
         structure_smoothing=cfg["structure_smoothing"],
         smoothing_scope=cfg["smoothing_scope"],
+        softmax_margin=float(cfg["softmax_margin"]),
         inference=cfg["inference"],
     )

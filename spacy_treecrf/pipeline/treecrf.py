@@ -77,6 +77,7 @@ Decoder = Literal["cky", "mbr"]
         "temperature": "learned",
         "structure_smoothing": 0.0,
         "smoothing_scope": "all",
+        "softmax_margin": 1.0,
         "decoder": "cky",
         "threshold": None,
         "n_best": 1,
@@ -111,6 +112,7 @@ def make_treecrf(
     temperature: float | Literal["learned"],
     structure_smoothing: float,
     smoothing_scope: Literal["all", "rejected"],
+    softmax_margin: float,
     decoder: Decoder,
     threshold: float | None,
     n_best: int,
@@ -300,7 +302,7 @@ class TreeCRF(TrainablePipe):
     def get_loss(
         self, examples: Iterable[Example], scores: tuple[DocSegments, Any]
     ) -> tuple[float, Any]:
-        """Mean negative log-probability of the gold trees of a segment.
+        """Mean loss of a segment: minus log p of its gold trees, or its softmax margin.
 
         examples (Iterable[Example]): The batch.
         scores (tuple): Segments of the batch, and their potentials.

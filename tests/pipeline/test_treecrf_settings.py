@@ -23,6 +23,8 @@ from spacy_treecrf.pipeline.treecrf import TreeCRF
         ("structure_smoothing", 1.0),
         ("structure_smoothing", -0.1),
         ("structure_smoothing", math.nan),
+        ("softmax_margin", -0.5),
+        ("softmax_margin", math.inf),
         ("threshold", 1.5),
         ("threshold", -0.1),
         ("temperature", 0.0),

@@ -6,7 +6,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import log_sum, tree_cells, tree_scores, with_entity_set
+from oracles import (
+    entity_set,
+    labelled_trees,
+    log_sum,
+    tree_cells,
+    tree_scores,
+    with_entity_set,
+)
 from strategies import annotated_batches, few, is_span, masks_of, random_batch, seeds
 
 from spacy_treecrf.structure import (
@@ -17,6 +24,7 @@ from spacy_treecrf.structure import (
 )
 from spacy_treecrf.structure.inside import packed_log_partition
 from spacy_treecrf.structure.losses import (
+    cost_augmented,
     local_losses,
     normalize_potentials,
     smoothed_potentials,
@@ -86,6 +94,63 @@ def test_losses_tree_crf_gradient_is_marginals_minus_masked_marginals():
     ).sum().backward()
     expected = marginals(batch.potentials, batch.lengths) - chart.grad
     torch.testing.assert_close(index.unpack(potentials.grad), expected)
+
+
+@few
+@given(annotated_batches(dtypes=DTYPES), st.sampled_from([0.5, 3.0]))
+def test_losses_with_cost_are_the_softmax_margin(annotated, cost):
+    batch, n_entity_labels, entities = annotated
+    index, potentials, allowed, _ = packed_case(annotated)
+    raised = cost_augmented(potentials, allowed, n_entity_labels, cost)
+    masked = smoothed_potentials(raised, allowed)
+    losses = tree_crf_losses(raised, masked, index)
+    for number, (length, own) in enumerate(batch):
+        trees = labelled_trees(length, batch.n_labels)
+        errors = [
+            len(entity_set(tree, n_entity_labels) ^ set(entities[number]))
+            for tree in trees
+        ]
+        scores = tree_scores(own, tree_cells(length, batch.n_labels))
+        gold = with_entity_set(
+            tree_cells(length, batch.n_labels), entities[number], n_entity_labels
+        )
+        augmented = log_sum(scores + cost * torch.tensor(errors))
+        expected = augmented - log_sum(tree_scores(own, gold))
+        assert losses[number].item() == pytest.approx(expected, abs=3e-4)
+
+
+def test_losses_cost_of_what_the_gold_leaves_open_is_nothing():
+    index = SpanIndex.build([3])
+    potentials = index.pack(random_batch([3], 3, seed=1).potentials)
+    missing = torch.tensor([[0, 0, 2, ANY_LABEL]])
+    incorrect = torch.tensor([[0, 0, 1, 1]])
+    gold = table([[(2, 3, 0)]])
+    allowed, _ = packed_masks(index, 2, 3, gold, missing, incorrect)
+    change = index.unpack(cost_augmented(potentials, allowed, 2, 1.0) - potentials)[0]
+    expected = torch.zeros_like(change)
+    for start, end in [(0, 3), (1, 3)]:
+        expected[start, end, :2] = 1.0
+    expected[0, 1, 1] = 1.0
+    expected[2, 3] = torch.tensor([-1.0, 1.0, 0.0])
+    torch.testing.assert_close(change, expected)
+
+
+def test_losses_local_with_cost_are_the_softmax_margin_of_each_span():
+    batch, n_entity_labels, entities = CASE
+    index, potentials, allowed, _ = packed_case(CASE)
+    raised = cost_augmented(potentials, allowed, n_entity_labels, 0.5)
+    losses = local_losses(raised, allowed, index)
+    for number, (length, own) in enumerate(batch):
+        labels = {(start, end): label for start, end, label in entities[number]}
+        expected = 0.0
+        for start in range(length):
+            for end in range(start + 1, length + 1):
+                right = labels.get((start, end), 2)
+                # An entity of another label is a spurious one and a missed one.
+                errors = [(k != right) * ((k < 2) + (right < 2)) for k in range(3)]
+                augmented = own[start, end] + 0.5 * torch.tensor(errors)
+                expected += log_sum(augmented) - own[start, end, right].item()
+        assert losses[number].item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("scope", ["all", "rejected"])
