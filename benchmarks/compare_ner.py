@@ -34,17 +34,26 @@ THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 19)]
 # Spans that spancat's default suggester can reach.
 SHORT = 8
 
-# The scorer as it was before it saw the words within a span, and how often labels occur.
+# The paper's scorer, loss and start: a form of the edges of a span, plain likelihood.
 EDGES = {
     "components.treecrf.initial_bias": "zero",
+    "components.treecrf.softmax_margin": 0.0,
     "components.treecrf.model.span_scorer.pooling": None,
     "components.treecrf.model.span_scorer.dropout": 0.2,
 }
 # Settings of each system beside those of the shipped configs.
 SYSTEMS = {
     "treecrf": ("treecrf", {}),
-    # Each objective starts as did better on development data.
+    # Each objective has the start and the margin that did better on development data.
     "local": (
+        "treecrf",
+        {
+            "components.treecrf.objective": "local",
+            "components.treecrf.initial_bias": "zero",
+            "components.treecrf.softmax_margin": 0.0,
+        },
+    ),
+    "local_margin": (
         "treecrf",
         {
             "components.treecrf.objective": "local",
@@ -63,8 +72,14 @@ SYSTEMS = {
     ),
     "treecrf_edges": ("treecrf", EDGES),
     "local_edges": ("treecrf", {**EDGES, "components.treecrf.objective": "local"}),
-    "treecrf_zero": ("treecrf", {"components.treecrf.initial_bias": "zero"}),
-    "treecrf_pn": ("treecrf", {"components.treecrf.potential_normalization": True}),
+    "treecrf_likelihood": ("treecrf", {"components.treecrf.softmax_margin": 0.0}),
+    "treecrf_zero": (
+        "treecrf",
+        {
+            "components.treecrf.initial_bias": "zero",
+            "components.treecrf.softmax_margin": 0.0,
+        },
+    ),
 }
 
 
