@@ -52,10 +52,13 @@ def in_subprocess(code, *options, limit_s=300):
 
 
 def same(first, second):
-    """Whether two Docs have the same spans, and scores equal but for rounding."""
+    """Whether two Docs have the same spans, and scores equal but for rounding.
+
+    Scores are differences of log-sums of hundreds of nats, which float32 rounds at 3e-5.
+    """
     one, two = first.spans["nested"], second.spans["nested"]
     scores = (one.attrs["scores"], two.attrs["scores"])
-    return found(first) == found(second) and np.allclose(*scores, atol=1e-5)
+    return found(first) == found(second) and np.allclose(*scores, atol=1e-4)
 
 
 # Empty and tiny.
