@@ -15,8 +15,14 @@ import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "ner"
 SAMPLES = 10_000
+# Comparisons that are averaged; the others have fewer systems or seeds.
+MAIN = ("genia_cnn", "litbank3000_minilm", "litbank_cnn")
 # Systems that others are compared with: all, or those that are named.
-BASES = {"treecrf": None, "treecrf_edges": ("local_edges",)}
+BASES = {
+    "treecrf": None,
+    "treecrf_edges": ("local_edges",),
+    "treecrf_likelihood": ("local",),
+}
 
 
 def read_results(folder):
@@ -142,21 +148,24 @@ def difference_lines(systems):
     return lines
 
 
-def average_lines(results):
-    """Differences averaged over the comparisons that have both systems."""
+def average_lines(results, skip=()):
+    """Differences averaged over the comparisons that have both systems.
+
+    skip (Collection[str]): Comparisons that make no line by themselves.
+    """
     found = {}
-    for number, (comparison, systems) in enumerate(results.items()):
+    for comparison, systems in results.items():
         for base, other in pairs(systems):
             difference, sampled, _ = bootstrap_differences(
-                systems[base], systems[other], seed=number
+                systems[base], systems[other], seed=sum(comparison.encode())
             )
             found.setdefault((base, other), []).append(
                 (comparison, difference, sampled)
             )
     lines = []
     for (base, other), parts in found.items():
-        if len(parts) > 1:
-            comparisons, differences, sampled = zip(*parts, strict=True)
+        comparisons, differences, sampled = zip(*parts, strict=True)
+        if len(parts) > 1 and set(comparisons) - set(skip):
             lines.append(
                 f"- {base} - {other}: {np.mean(differences):+.1f} points, "
                 f"{interval(np.mean(sampled, axis=0))} ({', '.join(comparisons)})"
@@ -177,7 +186,11 @@ def main():
         "each file is in `project.yml` (workflows `compare-*`).",
     ]
     results = read_results(args.folder)
-    lines += ["", "## Average of the differences", "", *average_lines(results)]
+    main_results = {name: results[name] for name in MAIN if name in results}
+    lines += ["", "## Average of the differences", "", *average_lines(main_results)]
+    if len(main_results) < len(results):
+        lines += ["", "With all corpora that have figures:", ""]
+        lines += average_lines(results, skip=MAIN)
     for name, systems in results.items():
         one = next(iter(systems.values()))[0]
         lines += [
