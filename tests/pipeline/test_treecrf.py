@@ -262,8 +262,7 @@ def test_treecrf_scores_are_exact_marginals(unsure):
     doc = run(unsure, "Bank of Rome")
     assert doc.spans["nested"]
     keys = {"missing_spans_key": "missing", "incorrect_spans_key": "incorrect"}
-    # With a margin the loss is no probability.
-    pipe = copy_of(unsure, **keys, softmax_margin=0.0).get_pipe("treecrf")
+    pipe = copy_of(unsure, **keys).get_pipe("treecrf")
     for span, score in zip(
         doc.spans["nested"], doc.spans["nested"].attrs["scores"], strict=True
     ):
