@@ -39,6 +39,29 @@ class Errors:
         "lower the learning rate, or set `grad_clip`. Otherwise look at the encoder's "
         "output for these documents."
     )
+    T008 = (
+        "[T008] Setting '{setting}' of pipe '{name}' is {configured!r} in the config, but "
+        "its model was trained with {saved!r}, and means nothing with another value. "
+        "Set it to {saved!r}, leave the override out, or train anew."
+    )
+    T009 = (
+        "[T009] Setting '{setting}' of pipe '{name}' was changed to {now!r}, but its model "
+        "was trained with {learnt!r}, and means nothing with another value. Set it back, "
+        "or change it in the config and train anew."
+    )
+    T010 = (
+        "[T010] Pipe '{name}' listens to the encoder '{upstream}', which has given no "
+        "output for the Doc that starts {doc!r}: it is not in the pipeline, comes after "
+        "'{name}', or is disabled. Put the encoder that '{name}' was trained with before "
+        'it, e.g. `nlp.add_pipe("tok2vec", source=trained)`, or give the pipe a copy of '
+        'its own: `trained.replace_listeners("tok2vec", "{name}", '
+        '["model.tok2vec"])` before it is sourced.'
+    )
+    T011 = (
+        "[T011] Pipe '{name}' has {labels} labels, latent ones included, but its weights "
+        "are of {width}. Labels are fixed at initialisation: call `nlp.initialize` with "
+        "data that has them all, or load the trained pipeline again."
+    )
 
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (
@@ -247,6 +270,11 @@ class Warnings:
         "[T106] Pipe '{name}': structure smoothing without potential normalisation is "
         "known not to converge (Fu et al. 2021): set `potential_normalization = true`, or "
         "`structure_smoothing = 0`."
+    )
+
+    T107 = (
+        "[T107] Pipes '{name}' and '{other}' both write `doc.spans['{key}']`: the later "
+        "one replaces what the earlier one has found. Give one another `spans_key`."
     )
 
     T095 = (

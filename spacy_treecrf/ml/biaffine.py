@@ -4,7 +4,6 @@ Fu et al. (2021), Eq. 1-2; Dozat & Manning (2017) for separate start and end vie
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from io import BytesIO
 from itertools import pairwise
 from typing import Any, cast
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from spacy_treecrf.structure.spans import SpanIndex
 
 from .pooling import highest_token
+from .threads import share_between_threads
 from .types import Segments
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -40,7 +40,25 @@ INITIAL_DEVIATION = 0.01
 # less costs calls. Flat between 1.1 and 1.5 in benchmarks/bench_pipeline.py.
 BUCKET_RATIO = 1.25
 
+# What may differ between a saved scorer and the one it is loaded into: it shapes no weight,
+# and no prediction.
+FREE_SETTINGS = ("dropout",)
+
 ScorerInput = tuple[Floats2d, Segments]
+
+
+class SettingMismatch(ValueError):
+    """A saved scorer has another setting than the one that it is loaded into.
+
+    setting (str): The setting's name in a config.
+    saved, configured (Any): Its values.
+    """
+
+    def __init__(self, setting: str, saved: Any, configured: Any) -> None:
+        super().__init__(
+            f"expected {setting}={saved!r} as saved, received {setting}={configured!r}"
+        )
+        self.setting, self.saved, self.configured = setting, saved, configured
 
 
 def build_biaffine_span_scorer(
@@ -100,12 +118,24 @@ def build_bilinear_span_scorer(
     return _build({**settings, "linear": False}, nO)
 
 
+class UnbuiltScorer(nn.Module):
+    """Stands for a span scorer whose widths are known only at initialisation or loading.
+
+    settings (dict[str, Any]): What it is to be built with.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.settings = settings
+
+
 class SpanScorer(nn.Module):
     """Feed-forward layers and a biaffine form a label.
 
     views (int): 2 for separate start and end views, else 1.
     linear (bool): Whether the form has linear and constant terms.
     pooling (str): "max" to score the tokens within a span too, or None.
+    The other arguments are those of `build_biaffine_span_scorer`.
     """
 
     def __init__(
@@ -122,6 +152,15 @@ class SpanScorer(nn.Module):
         pooling: str | None,
     ) -> None:
         super().__init__()
+        self.settings = {
+            "hidden_width": hidden_width,
+            "depth": depth,
+            "dropout": dropout,
+            "views": views,
+            "activation": activation,
+            "linear": linear,
+            "pooling": pooling,
+        }
         hidden = hidden_width or nI
         widths = [nI, *([hidden] * (depth - 1)), max(1, hidden // 2)]
         self.input_dropout = nn.Dropout(dropout)
@@ -297,36 +336,34 @@ def _settings(
 
 def _build(settings: dict[str, Any], nO: int | None) -> Model[ScorerInput, Floats2d]:
     model = PyTorchWrapper_v3(
-        # The widths are known only at initialisation or loading.
-        nn.Identity(),
+        UnbuiltScorer(settings),
         convert_inputs=_convert_inputs,
         serialize_model=_serialize,
-        deserialize_model=partial(_deserialize, settings),
+        deserialize_model=_deserialize,
     )
     model.name = "span_scorer"
     model.attrs["settings"] = settings
     model.init = _init
     if nO is not None:
         model.set_dim("nO", nO)
+    share_between_threads(model)
     return model
 
 
 def _init(
     model: Model[ScorerInput, Floats2d], X: ScorerInput | None = None, Y: Any = None
 ) -> None:
-    shim = model.shims[0]
-    # Taken in any case: attributes are saved with the model.
-    bias = model.attrs.pop("initial_bias", None)
-    if isinstance(shim._model, SpanScorer):
-        return
+    """Build the scorer with new weights, also where it had some, as Thinc's layers do."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", X[0].shape[1])
     module = SpanScorer(
         model.get_dim("nI"), model.get_dim("nO"), **model.attrs["settings"]
     )
+    # Taken out: attributes are saved with the model.
+    bias = model.attrs.pop("initial_bias", None)
     if bias is not None:
         module.set_bias(bias)
-    shim._model = module.to(torch_device(model))
+    model.shims[0]._model = module.to(torch_device(model))
 
 
 def torch_device(model: Model[Any, Any]) -> torch.device:
@@ -345,6 +382,7 @@ def _serialize(module: nn.Module) -> bytes:
         {
             "nI": first.in_features,
             "nO": len(module.bilinear),
+            "settings": module.settings,
             "state": module.state_dict(),
         },
         buffer,
@@ -353,12 +391,46 @@ def _serialize(module: nn.Module) -> bytes:
 
 
 def _deserialize(
-    settings: dict[str, Any], _: nn.Module, state: bytes, device: torch.device
+    module: UnbuiltScorer | SpanScorer, state: bytes, device: torch.device
 ) -> SpanScorer:
+    """Build the saved scorer, if it is of the settings of the one that is there.
+
+    RAISES (SettingMismatch): If it is not: with another activation, say, the same
+        weights would be loaded without a word and give other potentials.
+    """
     saved = torch.load(BytesIO(state), map_location=device, weights_only=True)
-    module = SpanScorer(saved["nI"], saved["nO"], **settings)
-    module.load_state_dict(saved["state"])
-    return module.to(device)
+    # Scorers of the first versions do not say their settings.
+    settings, nI = saved.get("settings", module.settings), saved["nI"]
+    check_scorer_settings(settings, module.settings, nI)
+    scorer = SpanScorer(nI, saved["nO"], **module.settings)
+    scorer.load_state_dict(saved["state"])
+    return scorer.to(device)
+
+
+def check_scorer_settings(
+    saved: dict[str, Any], configured: dict[str, Any], nI: int
+) -> None:
+    """Refuse weights that were learnt with other settings.
+
+    saved, configured (dict[str, Any]): Settings as a scorer keeps them.
+    nI (int): Width of the saved scorer's encoder.
+    RAISES (SettingMismatch): If one differs that shapes weights or potentials.
+    """
+    for key, value in configured.items():
+        default = nI if key == "hidden_width" else None
+        same = (saved[key] or default) == (value or default)
+        if key not in FREE_SETTINGS and not same:
+            raise SettingMismatch(*_as_configured(key, saved[key], value))
+
+
+def _as_configured(key: str, saved: Any, configured: Any) -> tuple[str, Any, Any]:
+    """A setting with the name and the values that it has in a config."""
+    if key == "views":
+        return "separate_views", saved == 2, configured == 2
+    if key == "linear":
+        names = {True: "BiaffineSpanScorer", False: "BilinearSpanScorer"}
+        return "@architectures", names[saved], names[configured]
+    return key, saved, configured
 
 
 def _convert_inputs(

@@ -18,6 +18,7 @@ from spacy_treecrf.structure.marginals import packed_marginals
 from spacy_treecrf.structure.sampling import packed_entropy
 
 from .loss import LossSettings, distribution_potentials, log_temperature_of
+from .threads import one_thread
 from .types import SpanPotentials
 
 
@@ -68,7 +69,7 @@ def decode(
     threshold (float | None): See Fu et al. (2021), section 3.4, and docs/api/treecrf.md.
     RETURNS (list[Entities]): One item a chunk, with segments numbered as in the batch.
     """
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread():
         return [
             _decode_chunk(scores, chunk, settings, membership, decoder, threshold)
             for chunk, scores in _distributions(model, potentials, settings)
@@ -93,7 +94,7 @@ def decode_with_candidates(
     RETURNS (list[tuple[Entities, Candidates]]): One item a chunk.
     """
     found = []
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread():
         for chunk, scores in _distributions(model, potentials, settings):
             entities = _decode_chunk(
                 scores, chunk, settings, membership, decoder, threshold

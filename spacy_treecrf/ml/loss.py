@@ -19,6 +19,7 @@ from spacy_treecrf.structure.losses import (
 )
 from spacy_treecrf.structure.masks import packed_masks
 
+from .threads import one_thread
 from .types import SpanPotentials
 
 
@@ -130,7 +131,7 @@ def loss_and_gradients(
         temperature = log_temperature_of(model, settings)
         if isinstance(temperature, Tensor):
             temperature.requires_grad_(True)
-        with torch.enable_grad():
+        with torch.enable_grad(), one_thread():
             scores = distribution_potentials(data, chunk, settings, temperature)
             chunk_losses = _losses(scores, chunk, gold, settings)
             (chunk_losses.sum() / n_segments).backward()

@@ -1,6 +1,5 @@
 """The model of the `treecrf` pipe: encoder, span scorer, one learned temperature."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from thinc.types import Floats2d
 from spacy_treecrf.structure.spans import SpanIndex
 
 from .biaffine import ScorerInput, torch_device
+from .threads import one_thread, share_between_threads
 from .types import Segments, SpanPotentials
 
 # Chart cells (spans times labels) scored at a time: 64 MB of float32, far below what
@@ -19,19 +19,6 @@ from .types import Segments, SpanPotentials
 MAX_CELLS = 1 << 24
 
 TreeCRFInput = tuple[list[Doc], Segments]
-
-
-def use_one_thread() -> None:
-    """Let torch compute in the calling thread alone."""
-    torch.set_num_threads(1)
-
-
-# `nlp.pipe(n_process=2)` forks on Linux. A child inherits the state of OpenMP's thread
-# pool but not its threads, so that the first parallel operation of torch waits for ever
-# if one ran in the parent before. One thread a process needs no pool, and is what
-# several processes on one machine want anyway.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=use_one_thread)
 
 
 def build_treecrf(
@@ -59,6 +46,8 @@ def build_treecrf(
         },
         params={"log_temperature": None},
     )
+    # The scorer, and an encoder of PyTorch inside the model.
+    share_between_threads(model)
     return model
 
 
@@ -75,8 +64,9 @@ def init(
         scorer.initialize()
     else:
         scorer.initialize(X=(concatenate(tok2vec.predict(docs), model), segments))
-    if not model.has_param("log_temperature"):
-        model.set_param("log_temperature", model.ops.alloc1f(1))
+    model.set_param("log_temperature", model.ops.alloc1f(1))
+    # A scorer of somebody's own may make its layers only now.
+    share_between_threads(model)
 
 
 def concatenate(vectors: list[Floats2d], model: Model[Any, Any]) -> Floats2d:
@@ -110,7 +100,8 @@ def forward(
         for numbers in segments.chunks(MAX_CELLS // n_labels):
             chunk = segments.select(numbers)
             index = SpanIndex.build(chunk.lengths.tolist(), device)
-            data, backprop = scorer((tokens, chunk, index), is_train)
+            with one_thread():
+                data, backprop = scorer((tokens, chunk, index), is_train)
             backprops.append(backprop)
             first = torch.from_numpy(chunk.first).to(device)[index.segment]
             usable = borders[first + index.start] & borders[first + index.end - 1]
@@ -119,7 +110,8 @@ def forward(
     def backprop(gradients: list[Floats2d]) -> list[Doc]:
         total = model.ops.alloc2f(*tokens.shape)
         for backprop_chunk, gradient in zip(backprops, gradients, strict=True):
-            total += backprop_chunk(gradient)
+            with one_thread():
+                total += backprop_chunk(gradient)
         offset, pieces = 0, []
         for piece in vectors:
             pieces.append(total[offset : offset + len(piece)])

@@ -16,7 +16,13 @@ from spacy.training import Example
 from ._flat_gold import FlatCorpus, read_flat_corpus
 from ._learned_pipe import LearnedPipe
 from ._sentences import DocSentences, read_sentences
-from ._spans import LabelledSpan, write_ents, write_span_group
+from ._settings import check_score_weights, warn_of_shared_key
+from ._spans import (
+    LabelledSpan,
+    drop_candidates,
+    write_entities,
+    write_span_group,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,13 @@ class FlatPipe(LearnedPipe):
         self._labels = tuple(labels)
         for label in self._labels:
             self.vocab.strings.add(label)
+
+    def _start_learning(self, nlp: Language | None) -> None:
+        """Check the settings, before a corpus is read."""
+        self._forget_settings()
+        check_score_weights(self.name, self.cfg["spans_key"], nlp)
+        if nlp is not None:
+            warn_of_shared_key(nlp, self.name, self.cfg["spans_key"])
 
     def _read_corpus(
         self, get_examples: Callable[[], Iterable[Example]], nlp: Language | None
@@ -92,9 +105,8 @@ class FlatPipe(LearnedPipe):
         for doc, (spans, scores) in zip(
             docs, self._by_doc(sentences, ranks[0]), strict=True
         ):
-            write_span_group(doc, key, spans, scores)
-            if self.cfg["annotate_ents"]:
-                write_ents(doc, spans)
+            write_entities(doc, key, spans, scores, ents=self.cfg["annotate_ents"])
+            drop_candidates(doc, key, len(ranks) if self.cfg["n_best"] > 1 else 0)
         if self.cfg["n_best"] > 1:
             for rank, entities in enumerate(ranks):
                 self._write_candidates(docs, sentences, entities, f"{key}:{rank}")

@@ -8,7 +8,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import srsly
@@ -21,6 +21,8 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.errors import Errors
 
+from ._saved_settings import CONFIGURED, check_unchanged, learnt_settings, reconcile
+
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
@@ -29,12 +31,17 @@ class LearnedPipe(Pipe):
     """A pipe whose state is a header and arrays, learnt once.
 
     Subclasses define `predict`, `set_annotations`, `initialize`, `_to_arrays`,
-    `_from_arrays` and `is_initialized`.
+    `_from_arrays`, `_check_ranges` and `is_initialized`.
+
+    free_settings (frozenset[str]): Settings that may differ from those of training.
     """
 
+    free_settings: ClassVar[frozenset[str]]
     vocab: Vocab
     name: str
     cfg: dict[str, Any]
+    _configured: dict[str, Any]
+    _learnt: dict[str, Any]
     scorer: Callable[..., dict[str, Any]] | None
 
     @property
@@ -55,6 +62,29 @@ class LearnedPipe(Pipe):
 
     def _from_arrays(self, header: Header, arrays: Arrays) -> None:
         raise NotImplementedError
+
+    def _check_ranges(self) -> None:
+        """Check each setting by itself."""
+        raise NotImplementedError
+
+    def _other_settings(self) -> Header:
+        """Settings that are not in `cfg`, as JSON values."""
+        return {}
+
+    def _start_settings(self) -> None:
+        """Check the settings of a new pipe, and keep what its config has."""
+        self._check_ranges()
+        self._configured = {**self.cfg, **self._other_settings()}
+        self._learnt = {}
+
+    def _forget_settings(self) -> None:
+        """Let all settings be changed: the pipe is about to learn anew."""
+        self._learnt = {}
+        self._check_ranges()
+
+    def _fix_settings(self) -> None:
+        """From here on the settings that shape what was learnt are fixed."""
+        self._learnt = learnt_settings(self.cfg, self.free_settings)
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate one Doc, in place.
@@ -114,8 +144,11 @@ class LearnedPipe(Pipe):
             raise ValueError(Errors.T071.format(name=self.name))
 
     def _require_initialized(self) -> None:
+        """Check that there is something learnt, and what was set in `cfg` since."""
         if not self.is_initialized:
             raise ValueError(Errors.T072.format(name=self.name))
+        check_unchanged(self.name, self.cfg, self._learnt)
+        self._check_ranges()
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """Serialise the pipe.
@@ -125,7 +158,10 @@ class LearnedPipe(Pipe):
         """
         if not self.is_initialized:
             return b""
+        self._require_initialized()
         header, arrays = self._to_arrays()
+        saved = {**self.cfg, **self._other_settings(), CONFIGURED: self._configured}
+        header = {**header, "cfg": saved}
         text = srsly.json_dumps(header).encode("utf8", "surrogatepass")
         packed = np.frombuffer(text, dtype=np.uint8)
         buffer = io.BytesIO()
@@ -138,11 +174,12 @@ class LearnedPipe(Pipe):
         """Load what `to_bytes` wrote.
 
         bytes_data (bytes): The data.
-        exclude (Iterable[str]): Not used.
+        exclude (Iterable[str]): Fields that are not loaded; see `reconcile`.
         RETURNS (LearnedPipe): The pipe itself.
-        RAISES (ValueError): If the data are no model of this pipe.
+        RAISES (ValueError): If the data are no model of this pipe, or the config has
+            another value of what was learnt.
         """
-        self._load(bytes_data, "bytes")
+        self._load(bytes_data, "bytes", exclude)
         return self
 
     def to_disk(
@@ -163,15 +200,16 @@ class LearnedPipe(Pipe):
         """Load what `to_disk` wrote.
 
         path (Union[str, Path]): The folder.
-        exclude (Iterable[str]): Not used.
+        exclude (Iterable[str]): Fields that are not loaded; see `reconcile`.
         RETURNS (LearnedPipe): The pipe itself.
-        RAISES (ValueError): If the file is no model of this pipe.
+        RAISES (ValueError): If the file is no model of this pipe, or the config has
+            another value of what was learnt.
         """
         file = Path(path) / "model.npz"
-        self._load(file.read_bytes(), str(file))
+        self._load(file.read_bytes(), str(file), exclude)
         return self
 
-    def _load(self, data: bytes, where: str) -> None:
+    def _load(self, data: bytes, where: str, exclude: Iterable[str]) -> None:
         if not data:  # saved before anything was learnt
             return
         try:
@@ -179,8 +217,21 @@ class LearnedPipe(Pipe):
                 arrays = {name: stored[name] for name in stored.files}
             text = arrays.pop("header").tobytes().decode("utf8", "surrogatepass")
             header = srsly.json_loads(text)
-            self._from_arrays(header, arrays)
+            # Models of the first versions do not say their settings.
+            saved = header.get("cfg", {})
         except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                Errors.T073.format(name=self.name, where=where, reason=error)
-            ) from error
+            raise self._unreadable(where, error) from error
+        settings = reconcile(
+            self.name, self._configured, saved, self.free_settings, exclude
+        )
+        try:
+            self._from_arrays(header, arrays)
+        except (ValueError, KeyError) as error:
+            raise self._unreadable(where, error) from error
+        self.cfg.update({key: settings[key] for key in self.cfg})
+        self._fix_settings()
+
+    def _unreadable(self, where: str, reason: Exception) -> ValueError:
+        return ValueError(
+            Errors.T073.format(name=self.name, where=where, reason=reason)
+        )

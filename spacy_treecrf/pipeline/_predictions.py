@@ -1,7 +1,7 @@
 """From entities in segments to labelled spans in Docs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
@@ -11,7 +11,7 @@ from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelSet
 
 from ._segments import DocSegments, doc_texts
-from ._spans import LabelledSpan, write_span_group
+from ._spans import LabelledSpan, drop_candidates, write_entities
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.decoding import Candidates, Entities
@@ -48,17 +48,19 @@ class Prediction(NamedTuple):
     entropy: np.ndarray | None = None
 
 
-def write_prediction(doc: Doc, key: str, prediction: Prediction) -> None:
+def write_prediction(doc: Doc, key: str, prediction: Prediction, ents: bool) -> None:
     """Write the entities of a Doc as `doc.spans[key]`, and rank r as `doc.spans["key:r"]`.
 
     doc (Doc): The document.
     key (str): The spans key.
     prediction (Prediction): What is written.
+    ents (bool): Whether to write `doc.ents` too.
     """
-    attrs = {}
+    attrs: dict[str, Any] = {}
     if prediction.entropy is not None and prediction.segments is not None:
         attrs = {"segments": prediction.segments, "entropy": prediction.entropy}
-    write_span_group(doc, key, prediction.spans, prediction.scores, **attrs)
+    write_entities(doc, key, prediction.spans, prediction.scores, ents=ents, **attrs)
+    drop_candidates(doc, key, len(prediction.ranks))
     for number, rank in enumerate(prediction.ranks):
         doc.spans[f"{key}:{number}"] = SpanGroup(
             doc,
@@ -75,16 +77,19 @@ def finite_potentials(
     docs: Sequence[Doc],
     cut: DocSegments,
     name: str,
+    n_labels: int,
 ) -> "Iterator[SpanPotentials]":
     """Pass potentials on, unless no tree could be told from another by them.
 
     potentials (Iterable[SpanPotentials]): Chunks of a batch.
     docs (Sequence[Doc]): The batch. cut (DocSegments): Its segments.
-    name (str): Name of the pipe.
+    name (str): Name of the pipe. n_labels (int): Labels that it has.
     YIELDS (SpanPotentials): The same chunks.
-    RAISES (ValueError): If one is not finite: spans and scores would be arbitrary.
+    RAISES (ValueError): If one is not finite, or of another number of labels: spans and
+        scores would be arbitrary.
     """
     for chunk in potentials:
+        check_labels(name, chunk, n_labels)
         # One sum tells: it is finite only if all potentials are.
         if not np.isfinite(float(chunk.data.sum(axis=(0, 1)))):
             bad = ~np.isfinite(to_numpy(chunk.data)).all(axis=0)
@@ -93,6 +98,19 @@ def finite_potentials(
             if texts:
                 raise ValueError(Errors.T007.format(name=name, docs=texts))
         yield chunk
+
+
+def check_labels(name: str, chunk: "SpanPotentials", n_labels: int) -> None:
+    """Refuse weights of another number of labels than the pipe has.
+
+    name (str): Name of the pipe. chunk (SpanPotentials): What the weights give.
+    n_labels (int): Labels of the pipe, latent ones included.
+    RAISES (ValueError): If the numbers differ.
+    """
+    if chunk.data.shape[0] != n_labels:
+        raise ValueError(
+            Errors.T011.format(name=name, labels=n_labels, width=chunk.data.shape[0])
+        )
 
 
 def predictions_by_doc(
@@ -137,6 +155,7 @@ def add_candidates(
     cut: DocSegments,
     labels: LabelSet,
     n_best: int,
+    with_entropy: bool,
 ) -> list[Prediction]:
     """Add candidates and entropies to the predictions of a batch.
 
@@ -145,12 +164,12 @@ def add_candidates(
     cut (DocSegments): Segments of the batch.
     labels (LabelSet): The labels and their numbers.
     n_best (int): Candidates of each segment; 1 for none.
+    with_entropy (bool): Whether every Doc gets the entropies of its segments.
     RETURNS (list[Prediction]): One for each Doc.
     """
     parts = labels.parts()
     sets: list[list[tuple[float, list[LabelledSpan]]]] = [[] for _ in cut.doc]
     entropy = np.zeros(len(cut.doc), dtype=np.float64)
-    has_entropy = False
     for chunk in found:
         for place, number in enumerate(chunk.numbers.tolist()):
             offset = int(cut.start[number])
@@ -162,7 +181,6 @@ def add_candidates(
                 ]
                 sets[number].append((log_prob, spans))
         if chunk.entropy is not None:
-            has_entropy = True
             entropy[chunk.numbers] = chunk.entropy
     segments = np.stack([cut.start, cut.end], axis=1).astype(np.int32)
     borders = np.searchsorted(cut.doc, np.arange(len(predictions) + 1))
@@ -181,7 +199,7 @@ def add_candidates(
                 )
             )
         prediction = prediction._replace(ranks=ranks)
-        if has_entropy:
+        if with_entropy:
             prediction = prediction._replace(
                 segments=segments[list(own)], entropy=entropy[list(own)]
             )

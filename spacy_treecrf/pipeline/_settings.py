@@ -46,8 +46,66 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
         not isinstance(temperature, str) and 0 < temperature < math.inf
     )
     _require(name, cfg, "temperature", fits, "'learned' or a number above 0")
-    if smoothing and not cfg["potential_normalization"]:
+    check_keys(name, cfg)
+
+
+def warn_of_smoothing(name: str, cfg: dict[str, Any]) -> None:
+    """Warn of a combination of settings that does not converge."""
+    if cfg["structure_smoothing"] and not cfg["potential_normalization"]:
         warnings.warn(Warnings.T106.format(name=name), stacklevel=5)
+
+
+def check_keys(name: str, cfg: dict[str, Any]) -> None:
+    """Check that the keys of span groups are strings of their own.
+
+    name (str): Name of the pipe.
+    cfg (dict[str, Any]): Its settings; those that end in "_key" are checked.
+    RAISES (ValueError): If one is empty, or is used for two things.
+    """
+    spans_key = cfg["spans_key"]
+    _require(name, cfg, "spans_key", bool(spans_key), "a string that is not empty")
+    used = {spans_key: "spans_key"}
+    for setting in ("missing_spans_key", "incorrect_spans_key", "candidates_key"):
+        key = cfg.get(setting)
+        if key is None:
+            continue
+        _require(name, cfg, setting, bool(key), "null or a string that is not empty")
+        if setting == "candidates_key":
+            continue
+        fits = key not in used
+        _require(name, cfg, setting, fits, f"another key than '{used.get(key)}' has")
+        used[key] = setting
+        head, _, rank = key.rpartition(":")
+        fits = head != spans_key or not rank.isdecimal()
+        expected = f"a key that is none of the candidates' '{spans_key}:0', ..."
+        _require(name, cfg, setting, fits, expected)
+
+
+def warn_of_shared_key(nlp: Language, name: str, key: str) -> None:
+    """Warn if another pipe writes the same span group: one would replace the other's.
+
+    nlp (Language): The pipeline, with or without the pipe itself.
+    name (str): Name of the pipe. key (str): Its spans key.
+    """
+    for other, pipe in nlp.components:
+        cfg = getattr(pipe, "cfg", None) or {}
+        # A reranker replaces the choice of the pipe before it, as it should.
+        if other == name or not isinstance(cfg, dict) or "candidates_key" in cfg:
+            continue
+        if key in (cfg.get("spans_key"), getattr(pipe, "key", None)):
+            message = Warnings.T107.format(name=name, other=other, key=key)
+            warnings.warn(message, stacklevel=4)
+
+
+def check_flat_settings(name: str, cfg: dict[str, Any]) -> None:
+    """Check the settings that the pipes of flat entities have in common.
+
+    name (str): Name of the pipe.
+    cfg (dict[str, Any]): Its settings.
+    RAISES (ValueError): If one is out of its range.
+    """
+    _require(name, cfg, "n_best", cfg["n_best"] >= 1, "a number of at least 1")
+    check_keys(name, cfg)
 
 
 def check_maxent_settings(name: str, cfg: dict[str, Any]) -> None:
@@ -60,7 +118,8 @@ def check_maxent_settings(name: str, cfg: dict[str, Any]) -> None:
     values = ("typed", "segment")
     fits = cfg["tagging"] in values
     _require(name, cfg, "tagging", fits, f"one of {values}")
-    for setting in ("cutoff", "beam", "n_best"):
+    check_flat_settings(name, cfg)
+    for setting in ("cutoff", "beam"):
         _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
     fits = cfg["n_best"] <= cfg["beam"]
     _require(name, cfg, "n_best", fits, f"at most the setting 'beam', {cfg['beam']}")
@@ -94,6 +153,7 @@ def check_reranker_settings(name: str, cfg: dict[str, Any]) -> None:
     _require(name, cfg, "epsilon", fits, "a number above 0")
     fits = 0 <= cfg["beta"] < math.inf
     _require(name, cfg, "beta", fits, "a number of at least 0")
+    check_keys(name, cfg)
 
 
 def _require(

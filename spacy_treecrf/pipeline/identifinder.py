@@ -28,7 +28,7 @@ from ._flat_gold import label_words
 from ._flat_pipe import FlatPipe, RankedEntities
 from ._learned_pipe import Arrays, Header
 from ._sentences import DocSentences
-from ._settings import check_score_weights
+from ._settings import check_flat_settings, warn_of_shared_key
 
 DEFAULT_CONFIG = {
     "spans_key": "nested",
@@ -85,6 +85,7 @@ def make_identifinder(
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> "IdentiFinder":
     """Build the pipe; see `IdentiFinder` for the settings."""
+    warn_of_shared_key(nlp, name, spans_key)
     return IdentiFinder(
         nlp.vocab,
         name,
@@ -103,6 +104,8 @@ def make_identifinder(
 
 class IdentiFinder(FlatPipe):
     """Flat named entities from a hidden Markov model of name classes."""
+
+    free_settings = frozenset({"n_best", "annotate_ents"})
 
     def __init__(
         self,
@@ -139,8 +142,6 @@ class IdentiFinder(FlatPipe):
         scorer (Optional[Callable]): Scores examples.
         RAISES (ValueError): If a setting has no meaning.
         """
-        if n_best < 1:
-            raise ValueError(f"expected n_best of 1 or more, received {n_best}")
         features = make_word_features() if features is None else features
         if not isinstance(features, WordFeatures):
             raise ValueError(
@@ -161,9 +162,19 @@ class IdentiFinder(FlatPipe):
             "n_best": n_best,
             "annotate_ents": annotate_ents,
         }
-        self._settings(2)  # refuses a wrong setting now, not after reading a corpus
+        self._start_settings()
         self._labels: tuple[str, ...] = ()
         self._model: NameClassModel | None = None
+
+    def _check_ranges(self) -> None:
+        check_flat_settings(self.name, self.cfg)
+        self._settings(2)  # refuses a wrong setting now, not after reading a corpus
+
+    def _other_settings(self) -> Header:
+        return {
+            "features": list(self.features.names),
+            "lists": self.lists.to_dict() if self.lists else None,
+        }
 
     def _settings(self, n_classes: int) -> Settings:
         return Settings(
@@ -205,7 +216,7 @@ class IdentiFinder(FlatPipe):
         RAISES (ValueError): If there is no entity in the corpus, or only a sample of it.
         """
         validate_get_examples(get_examples, "IdentiFinder.initialize")
-        check_score_weights(self.name, self.cfg["spans_key"], nlp)
+        self._start_learning(nlp)
         if lists is not None:
             self.lists = WordLists(lists)
         corpus = self._read_corpus(get_examples, nlp)
@@ -220,6 +231,7 @@ class IdentiFinder(FlatPipe):
             self.features,
             self.lists,
         )
+        self._fix_settings()
 
     def _decode(self, sentences: DocSentences) -> list[RankedEntities]:
         model, n_best = self.name_class_model, self.cfg["n_best"]

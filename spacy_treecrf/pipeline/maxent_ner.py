@@ -23,7 +23,7 @@ from ._flat_gold import FlatCorpus
 from ._flat_pipe import FlatPipe, RankedEntities
 from ._learned_pipe import Arrays, Header
 from ._sentences import DocSentences
-from ._settings import check_maxent_settings, check_score_weights
+from ._settings import check_maxent_settings, warn_of_shared_key
 
 # Written in the mode "segment" if the corpus has several labels and none is set.
 SEGMENT_LABEL = "ENTITY"
@@ -71,6 +71,7 @@ def make_maxent_ner(
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> "MaxEntTagger":
     """Build the pipe; see `MaxEntTagger` for the settings."""
+    warn_of_shared_key(nlp, name, spans_key)
     return MaxEntTagger(
         nlp.vocab,
         name,
@@ -89,6 +90,9 @@ def make_maxent_ner(
 
 class MaxEntTagger(FlatPipe):
     """Flat named entities from a maximum-entropy tagger."""
+
+    # Of prediction; and `cutoff`, `l2`, which steer a further training alone.
+    free_settings = frozenset({"beam", "n_best", "annotate_ents", "cutoff", "l2"})
 
     def __init__(
         self,
@@ -139,9 +143,15 @@ class MaxEntTagger(FlatPipe):
             "n_best": n_best,
             "annotate_ents": annotate_ents,
         }
-        check_maxent_settings(name, self.cfg)
+        self._start_settings()
         self._labels: tuple[str, ...] = ()
         self._model: MaxEntModel | None = None
+
+    def _check_ranges(self) -> None:
+        check_maxent_settings(self.name, self.cfg)
+
+    def _other_settings(self) -> Header:
+        return {"lower_case": self.lower_case}
 
     @property
     def is_initialized(self) -> bool:
@@ -175,7 +185,7 @@ class MaxEntTagger(FlatPipe):
         RAISES (ValueError): If there is no entity in the corpus, or only a sample of it.
         """
         validate_get_examples(get_examples, "MaxEntTagger.initialize")
-        check_score_weights(self.name, self.cfg["spans_key"], nlp)
+        self._start_learning(nlp)
         if lower_case is not None:
             self.lower_case = lower_case
         corpus = self._read_corpus(get_examples, nlp)
@@ -190,6 +200,7 @@ class MaxEntTagger(FlatPipe):
             lower_case=self.lower_case,
             progress=self._report,
         )
+        self._fix_settings()
         n_features = len(self._model.weights)
         logger.info("%s: learnt the weights of %d features", self.name, n_features)
 

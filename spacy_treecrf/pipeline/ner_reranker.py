@@ -19,7 +19,7 @@ from spacy_treecrf.errors import Warnings
 
 from ._learned_pipe import Arrays, Header, LearnedPipe
 from ._settings import check_reranker_settings, check_score_weights
-from ._spans import LabelledSpan, write_ents, write_span_group
+from ._spans import LabelledSpan, write_entities, write_span_group
 from .candidate_groups import DocCandidates, read_candidates
 
 if TYPE_CHECKING:
@@ -114,6 +114,12 @@ def make_ner_reranker(
 class NerReranker(LearnedPipe):
     """Chooses one candidate of each segment by global features."""
 
+    # Of prediction, and those that steer a further training alone.
+    free_settings = frozenset(
+        {"candidates_key", "annotate_ents", "rounds", "epsilon", "weighted"}
+        | {"passes", "runs", "min_sentences", "seed"}
+    )
+
     def __init__(
         self,
         vocab: Vocab,
@@ -175,7 +181,7 @@ class NerReranker(LearnedPipe):
             "annotate_ents": annotate_ents,
             "seed": seed,
         }
-        check_reranker_settings(name, self.cfg)
+        self._start_settings()
         self._labels: tuple[str, ...] = ()
         self._features: GlobalFeatures | None = None
         self._ranker: Ranker | None = None
@@ -217,6 +223,7 @@ class NerReranker(LearnedPipe):
         from ._ranking import learn, read_development, read_training
 
         validate_get_examples(get_examples, "NerReranker.initialize")
+        self._forget_settings()
         self._require_whole_corpus(nlp)
         check_score_weights(self.name, self.cfg["spans_key"], nlp)
         corpus = read_training(get_examples(), self.name, self.cfg)
@@ -234,6 +241,10 @@ class NerReranker(LearnedPipe):
         }
         self._set_labels(sorted(labels))
         self._warned = set()
+        self._fix_settings()
+
+    def _check_ranges(self) -> None:
+        check_reranker_settings(self.name, self.cfg)
 
     def _set_labels(self, labels: Iterable[str]) -> None:
         self._labels = tuple(labels)
@@ -292,9 +303,14 @@ class NerReranker(LearnedPipe):
                 if key not in doc.spans:
                     write_span_group(doc, key, [], [])
                 continue
-            write_span_group(doc, key, choice.spans, choice.scores)
-            if self.cfg["annotate_ents"]:
-                write_ents(doc, choice.spans)
+            write_entities(
+                doc,
+                key,
+                choice.spans,
+                choice.scores,
+                ents=self.cfg["annotate_ents"],
+                replaced=self.cfg["candidates_key"],
+            )
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, batch by batch.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import minibatch
@@ -17,17 +16,25 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelData, LabelSet
 
+from ._configured_pipe import ConfiguredPipe
+from ._encoders import check_encoder_output, share_encoders
 from ._label_prior import LabelPrior
 from ._predictions import (
     Prediction,
     add_candidates,
+    check_labels,
     finite_potentials,
     predictions_by_doc,
     write_prediction,
 )
 from ._segments import DocSegments, WindowCount, doc_texts
-from ._settings import check_score_weights, check_settings, loss_settings
-from ._spans import write_ents
+from ._settings import (
+    check_score_weights,
+    check_settings,
+    loss_settings,
+    warn_of_shared_key,
+    warn_of_smoothing,
+)
 
 if TYPE_CHECKING:
     from ._gold import GoldReader, GoldReport
@@ -59,6 +66,27 @@ activation = "relu"
 CHECKED_AT_A_TIME = 256
 # Docs that the widths are inferred from, as in spaCy's own pipes.
 SAMPLE_SIZE = 10
+
+# Settings that shape neither the weights nor what they mean: those of prediction, and
+# those of further training.
+FREE_SETTINGS = frozenset(
+    {
+        "initial_bias",
+        "structure_smoothing",
+        "smoothing_scope",
+        "softmax_margin",
+        "decoder",
+        "threshold",
+        "n_best",
+        "entropy",
+        "missing_spans_key",
+        "incorrect_spans_key",
+        "crossing",
+        "max_length",
+        "annotate_ents",
+        "inference",
+    }
+)
 
 Objective = Literal["treecrf", "local"]
 Decoder = Literal["cky", "mbr"]
@@ -135,11 +163,15 @@ def make_treecrf(
         for key, value in locals().items()
         if key not in ("nlp", "name", "model", "scorer")
     }
+    share_encoders(nlp, model)
+    warn_of_shared_key(nlp, name, spans_key)
     return TreeCRF(nlp.vocab, model, name, scorer=scorer, **settings)
 
 
-class TreeCRF(TrainablePipe):
+class TreeCRF(ConfiguredPipe):
     """Pipe that finds nested entities with a Tree CRF (Fu et al. 2021)."""
+
+    free_settings = FREE_SETTINGS
 
     def __init__(
         self,
@@ -168,7 +200,10 @@ class TreeCRF(TrainablePipe):
         self.name = name
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": [], **known, **settings}
-        check_settings(name, self.cfg)
+        self._start_settings()
+        warn_of_smoothing(name, self.cfg)
+        # Labels that `add_label` has given, which an initialisation keeps.
+        self._added: list[str] = []
         self._report: GoldReport | None = None
         self._windows = WindowCount(name)
 
@@ -205,6 +240,7 @@ class TreeCRF(TrainablePipe):
             return 0
         self._allow_extra_label()
         self._add_labels([[label]])
+        self._added.append(label)
         return 1
 
     def _allow_extra_label(self) -> None:
@@ -224,16 +260,20 @@ class TreeCRF(TrainablePipe):
         from spacy_treecrf.ml.decoding import decode_with_candidates
 
         docs = list(docs)
+        self._check_settings()
         cut = self._cut(docs)
         n_best, labels = self.cfg["n_best"], self.label_set
         found = []
         if len(cut.segments):
             self._require_labels()
             self._windows.warn(self.cfg["max_length"])
+            check_encoder_output(self.name, self.model, docs)
             potentials = self.model.predict((docs, cut.segments))
             found = decode_with_candidates(
                 self.model,
-                finite_potentials(potentials, docs, cut, self.name),
+                finite_potentials(
+                    potentials, docs, cut, self.name, self._n_labels(labels)
+                ),
                 loss_settings(self.cfg, len(labels)),
                 labels.membership(),
                 self.cfg["decoder"],
@@ -247,7 +287,9 @@ class TreeCRF(TrainablePipe):
         if n_best == 1 and not self.cfg["entropy"]:
             return predictions
         candidates = (candidates for _, candidates in found)
-        return add_candidates(predictions, candidates, cut, labels, n_best)
+        return add_candidates(
+            predictions, candidates, cut, labels, n_best, self.cfg["entropy"]
+        )
 
     def set_annotations(
         self, docs: Iterable[Doc], predictions: list[Prediction]
@@ -258,9 +300,7 @@ class TreeCRF(TrainablePipe):
         predictions (list[Prediction]): What `predict` returned for it.
         """
         for doc, prediction in zip(docs, predictions, strict=True):
-            write_prediction(doc, self.key, prediction)
-            if self.cfg["annotate_ents"]:
-                write_ents(doc, prediction.spans)
+            write_prediction(doc, self.key, prediction, self.cfg["annotate_ents"])
 
     def update(
         self,
@@ -285,6 +325,7 @@ class TreeCRF(TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "TreeCRF.update")
         docs = [example.predicted for example in examples]
+        self._check_settings()
         cut = self._cut(docs)
         if not len(cut.segments):
             return losses
@@ -321,6 +362,8 @@ class TreeCRF(TrainablePipe):
         self._report.restart()
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
+        for chunk in potentials:
+            check_labels(self.name, chunk, self._n_labels(self.label_set))
         segment_losses, gradients = loss_and_gradients(
             self.model, potentials, gold, loss_settings(self.cfg, len(self.label_set))
         )
@@ -346,15 +389,21 @@ class TreeCRF(TrainablePipe):
         RAISES (ValueError): If there is no label, or gold has one that is not in `labels`.
         """
         validate_get_examples(get_examples, "TreeCRF.initialize")
-        if labels is not None:
-            self._add_labels([[e] if isinstance(e, str) else e for e in labels])
+        self._forget_settings()
+        # What an earlier initialisation found is forgotten with its weights.
+        self.cfg["labels"] = []
+        added = [*self._added, *(labels or [])]
+        self._add_labels([[e] if isinstance(e, str) else e for e in added])
         sample, prior = self._read_gold(get_examples(), collect=labels is None)
         check_score_weights(self.name, self.key, nlp)
+        if nlp is not None:
+            share_encoders(nlp, self.model)
+            warn_of_shared_key(nlp, self.name, self.key)
         objective, n_entity_labels = self.cfg["objective"], len(self.label_set)
-        n_latent = 1 if objective == "local" else self.cfg["latent_labels"]
+        n_labels = self._n_labels(self.label_set)
+        n_latent = n_labels - n_entity_labels
         output = self.model.get_ref("output_layer")
-        if not output.has_dim("nO"):
-            output.set_dim("nO", n_entity_labels + n_latent)
+        output.set_dim("nO", n_labels, force=True)
         # Normalised, the bias would take up all of the variance.
         if self.cfg["initial_bias"] == "prior" and not (
             self.cfg["potential_normalization"] and objective == "treecrf"
@@ -365,6 +414,7 @@ class TreeCRF(TrainablePipe):
             sample = [Doc(self.vocab, words=["hello"])]
         segments = DocSegments(sample, self.cfg["max_length"]).segments
         self.model.initialize(X=(sample, segments))
+        self._fix_settings()
 
     def _read_gold(
         self, examples: Iterable[Example], collect: bool
@@ -397,6 +447,14 @@ class TreeCRF(TrainablePipe):
         self._report.warn()
         self._windows.warn(self.cfg["max_length"])
         return sample, prior
+
+    def _check_ranges(self) -> None:
+        check_settings(self.name, self.cfg)
+
+    def _n_labels(self, labels: LabelSet) -> int:
+        """Number of the labels, latent ones (or the null of "local") included."""
+        local = self.cfg["objective"] == "local"
+        return len(labels) + (1 if local else int(self.cfg["latent_labels"]))
 
     def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
         labels = self.label_set

@@ -12,6 +12,7 @@ from strategies import few
 
 from spacy_treecrf.ml.biaffine import (
     BUCKET_RATIO,
+    SettingMismatch,
     build_biaffine_span_scorer,
     build_bilinear_span_scorer,
     length_buckets,
@@ -271,12 +272,53 @@ def test_biaffine_widths_may_be_set_after_building():
     assert model.predict((X, segments, index)).shape == (4, index.n_spans)
 
 
-def test_biaffine_initialising_again_keeps_the_weights():
+def test_biaffine_initialising_again_gives_new_weights():
     model = scorer()
-    X, segments, index = sample()
-    before = model.predict((X, segments, index))
-    model.initialize(X=(X, segments))
-    np.testing.assert_array_equal(model.predict((X, segments, index)), before)
+    inputs = sample()
+    before = model.predict(inputs)
+    model.set_dim("nO", 5, force=True)
+    model.initialize(X=inputs[:2])
+    after = model.predict(inputs)
+    assert after.shape == (5, before.shape[1])
+    assert not np.isin(after, before).any()
+
+
+@pytest.mark.parametrize(
+    ("setting", "saved", "configured"),
+    [
+        ("hidden_width", 8, 4),
+        ("hidden_width", None, 4),
+        ("depth", 2, 3),
+        ("separate_views", True, False),
+        ("activation", "relu", "tanh"),
+        ("activation", "gelu", "identity"),
+        ("pooling", "max", None),
+    ],
+)
+@every_builder
+def test_biaffine_refuses_weights_of_other_settings(build, setting, saved, configured):
+    state = scorer(build, **{setting: saved}).to_bytes()
+    other = build(**{"dropout": 0.0, setting: configured})
+    with pytest.raises(SettingMismatch) as caught:
+        other.from_bytes(state)
+    error = caught.value
+    found = (error.setting, error.saved, error.configured)
+    assert found == (setting, saved, configured)
+
+
+def test_biaffine_refuses_weights_of_the_other_form():
+    state = scorer(build_biaffine_span_scorer).to_bytes()
+    with pytest.raises(SettingMismatch, match="BilinearSpanScorer"):
+        build_bilinear_span_scorer().from_bytes(state)
+
+
+def test_biaffine_loads_into_another_dropout_and_the_same_width_by_name():
+    model = scorer(dropout=0.0, hidden_width=None)
+    again = build_biaffine_span_scorer(dropout=0.4, hidden_width=6)
+    again.from_bytes(model.to_bytes())
+    inputs = sample()
+    np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
+    assert module_of(again).input_dropout.p == 0.4
 
 
 @every_builder

@@ -1,0 +1,111 @@
+"""What a trainable pipe does about settings that are changed after training."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from spacy.pipeline.trainable_pipe import TrainablePipe
+
+from spacy_treecrf.errors import Errors
+
+from ._saved_settings import (
+    CONFIGURED,
+    check_unchanged,
+    configured_settings,
+    learnt_settings,
+    reconcile,
+)
+
+
+class ConfiguredPipe(TrainablePipe):
+    """A trainable pipe whose settings are obeyed, or refused, wherever they are set.
+
+    free_settings (frozenset[str]): Those that may differ from those of training.
+    """
+
+    free_settings: ClassVar[frozenset[str]]
+    cfg: dict[str, Any]
+    _learnt: dict[str, Any]
+
+    def _check_ranges(self) -> None:
+        """Check each setting by itself."""
+        raise NotImplementedError
+
+    def _start_settings(self) -> None:
+        """Check the settings of a new pipe, and keep what its config has."""
+        self._check_ranges()
+        self.cfg[CONFIGURED] = configured_settings(self.cfg)
+        self._learnt = {}
+
+    def _forget_settings(self) -> None:
+        """Let all settings be changed: the pipe is about to learn anew."""
+        self._learnt = {}
+        self._check_ranges()
+
+    def _fix_settings(self) -> None:
+        """From here on the settings that shape what was learnt are fixed."""
+        self._learnt = learnt_settings(self.cfg, self.free_settings)
+
+    def _check_settings(self) -> None:
+        """Check what may have been set in `cfg` since."""
+        check_unchanged(self.name, self.cfg, self._learnt)
+        self._check_ranges()
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the pipe; RAISES (ValueError): If a setting can't be as it is."""
+        self._check_settings()
+        return bytes(super().to_bytes(exclude=exclude))
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the pipe; RAISES (ValueError): If a setting can't be as it is."""
+        self._check_settings()
+        super().to_disk(path, exclude=exclude)
+
+    def from_bytes(
+        self, bytes_data: bytes, *, exclude: Iterable[str] = ()
+    ) -> "ConfiguredPipe":
+        """Load what `to_bytes` wrote.
+
+        RAISES (ValueError): If the config has another value of what was learnt.
+        """
+        with self._loading(exclude):
+            super().from_bytes(bytes_data, exclude=exclude)
+        return self
+
+    def from_disk(
+        self, path: str | Path, *, exclude: Iterable[str] = ()
+    ) -> "ConfiguredPipe":
+        """Load what `to_disk` wrote.
+
+        RAISES (ValueError): If the config has another value of what was learnt.
+        """
+        with self._loading(exclude):
+            super().from_disk(path, exclude=exclude)
+        return self
+
+    @contextmanager
+    def _loading(self, exclude: Iterable[str]) -> Iterator[None]:
+        """Settle which settings hold, when cfg and model have been read."""
+        from spacy_treecrf.ml.biaffine import SettingMismatch
+
+        # Models of the first versions do not say what was configured.
+        configured = self.cfg.pop(CONFIGURED)
+        try:
+            yield
+            settings = reconcile(
+                self.name, configured, self.cfg, self.free_settings, exclude
+            )
+        except SettingMismatch as error:
+            raise ValueError(
+                Errors.T008.format(
+                    setting=f"model.span_scorer.{error.setting}",
+                    name=self.name,
+                    configured=error.configured,
+                    saved=error.saved,
+                )
+            ) from error
+        finally:
+            self.cfg[CONFIGURED] = configured
+        self.cfg.update(settings)
+        self._fix_settings()

@@ -1,0 +1,78 @@
+"""Which value of a setting holds: what was saved with a model, or what is configured.
+
+What only concerns prediction, or further training, is obeyed wherever it is set: in the
+config that a model is loaded with, in an edited `config.cfg`, in `pipe.cfg`. What shaped
+the weights, or was learnt, can't be changed any more, and a change is refused.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from spacy_treecrf.errors import Errors
+
+# In a saved `cfg`: the settings as the pipe's config had them then. A configured value that
+# differs from it was edited later; one that does not gives way to what was saved, which
+# the program may have set in `pipe.cfg`.
+CONFIGURED = "configured"
+_OWN = ("labels", CONFIGURED)
+
+
+def reconcile(
+    name: str,
+    configured: dict[str, Any],
+    saved: dict[str, Any],
+    free: Collection[str],
+    exclude: Iterable[str],
+) -> dict[str, Any]:
+    """The settings of a pipe that has been loaded.
+
+    name (str): Name of the pipe.
+    configured (dict[str, Any]): Its settings as its config has them.
+    saved (dict[str, Any]): What was saved, with what was configured then.
+    free (Collection[str]): Settings that may differ from those of training.
+    exclude (Iterable[str]): What is not loaded. A pipeline, whose config comes with its
+        pipes, loads them without "vocab". Where a pipe is loaded by itself, there is no
+        such config, and what was saved holds, as for spaCy's own pipes.
+    RETURNS (dict[str, Any]): For each configured setting the value that holds.
+    RAISES (ValueError): If another setting was changed in the config.
+    """
+    if "vocab" not in exclude:
+        return {key: saved.get(key, value) for key, value in configured.items()}
+    before = saved.get(CONFIGURED, {})
+    result = {}
+    for setting, value in configured.items():
+        own = saved.get(setting, value)
+        edited = value != before[setting] if setting in before else value != own
+        if edited and value != own and setting not in free:
+            raise ValueError(
+                Errors.T008.format(
+                    setting=setting, name=name, configured=value, saved=own
+                )
+            )
+        result[setting] = value if edited else own
+    return result
+
+
+def learnt_settings(cfg: dict[str, Any], free: Collection[str]) -> dict[str, Any]:
+    """The settings, of those of a pipe that has learnt, that can't be changed any more."""
+    kept = (key for key in cfg if key not in free and key != CONFIGURED)
+    return {key: cfg[key] for key in kept}
+
+
+def check_unchanged(name: str, cfg: dict[str, Any], learnt: dict[str, Any]) -> None:
+    """Refuse a change in `pipe.cfg` of what was learnt.
+
+    RAISES (ValueError): If a setting differs.
+    """
+    for setting, value in learnt.items():
+        if cfg[setting] != value:
+            raise ValueError(
+                Errors.T009.format(
+                    setting=setting, name=name, now=cfg[setting], learnt=value
+                )
+            )
+
+
+def configured_settings(cfg: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a `cfg`, without what the pipe itself keeps there."""
+    return {key: value for key, value in cfg.items() if key not in _OWN}
