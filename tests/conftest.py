@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from seeds import seed_all
 
 try:
     from hypothesis import settings
@@ -25,3 +26,9 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("SPACY_TREECRF_CORPORA names no folder of real corpora")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Whatever a test draws is the same in each run, alone or among others."""
+    seed_all()

@@ -1,9 +1,10 @@
 """A few sentences with nested entities, and pipelines that learn them in seconds."""
 
 import spacy
+from seeds import seed_all
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import fix_random_seed
+from thinc.api import SGD
 
 TOK2VEC = {
     "@architectures": "spacy.HashEmbedCNN.v2",
@@ -69,7 +70,7 @@ def add_treecrf(nlp, tok2vec=TOK2VEC, span_scorer=None, name="treecrf", **config
 
 
 def untrained(**config):
-    fix_random_seed(0)
+    seed_all()
     nlp = spacy.blank("en")
     add_treecrf(nlp, **config)
     return nlp
@@ -89,14 +90,18 @@ def copy_of(nlp, **settings):
     `add_pipe(source=nlp)` would share the pipe, and so change what other tests use.
     """
     again = spacy.blank("en")
-    pipe = add_treecrf(again)
+    config = dict(nlp.get_pipe_config("treecrf"))
+    pipe = again.add_pipe(config.pop("factory"), config=config)
     pipe.from_bytes(nlp.get_pipe("treecrf").to_bytes())
     pipe.cfg.update(settings)
     return again
 
 
-def train(nlp, examples, steps=60, learn_rate=0.005):
-    """Overfit; RETURNS (list[float]): The loss of each step."""
+def train(nlp, examples, steps, learn_rate=0.005):
+    """Take some steps: what was learnt in them is luck, unless the loss was asked.
+
+    RETURNS (list[float]): The loss of each step.
+    """
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = learn_rate
     curve = []
@@ -105,6 +110,48 @@ def train(nlp, examples, steps=60, learn_rate=0.005):
         nlp.update(examples, sgd=optimizer, losses=losses)
         curve.append(sum(losses.values()))
     return curve
+
+
+def train_until(nlp, examples, loss=0.01, *, learn_rate=0.005, **bounds):
+    """Overfit a new pipeline until its loss says that gold is found.
+
+    The loss is at least -log p(the segment's gold): with 8 segments and a mean below 0.01,
+    each has its gold with a probability of at least exp(-0.08) = 0.92.
+    The arguments and what is returned are those of `learn_until`.
+    """
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = learn_rate
+    return learn_until(nlp, examples, optimizer, loss, **bounds)
+
+
+def learn_until(
+    nlp, examples, optimizer, loss=0.01, *, share=0.0, at_most=200, pipes=("treecrf",)
+):
+    """Learn until the mean loss of a segment is below a bound.
+
+    loss (float): The bound, in nats.
+    share (float): Or this share of the first loss, where that is more.
+    at_most (int): Cap on the steps; to reach it is a failure.
+    pipes (tuple[str, ...]): Whose losses are meant, each by itself.
+    RETURNS (list[float]): The largest loss before each step, and at the end.
+    """
+    curve = []
+    while len(curve) <= at_most:
+        losses = {}
+        nlp.update(examples, sgd=False, losses=losses)
+        curve.append(max(losses[pipe] for pipe in pipes))
+        bound = max(loss, share * curve[0])
+        reached = curve[-1] < bound
+        for _, component in nlp.pipeline:
+            if hasattr(component, "finish_update"):
+                # The last gradient is let go: the loss is that of the final weights.
+                component.finish_update(SGD(0.0) if reached else optimizer)
+        if reached:
+            return curve
+    raise AssertionError(
+        f"the loss of {' and '.join(pipes)} fell from {curve[0]:.4g} to {curve[-1]:.4g} "
+        f"in {at_most} steps, not below {bound:.4g}: nothing can be said of predictions"
+    )
 
 
 def run(nlp, words, **kwargs):
