@@ -1,4 +1,4 @@
-"""The one seed of the suite: `SPACY_TREECRF_TEST_SEED=7 make test` runs it under another."""
+"""The one seed of the suite; the environment variable puts another in its place."""
 
 import os
 import random

@@ -166,7 +166,11 @@ def test_treecrf_overfits(sure, words, spans):  # I-16, I-18
 def test_treecrf_every_setting_learns(config):
     nlp = untrained(**config)
     # Normalised scores are pulled apart by the temperature alone, which is slow.
-    slow = {"loss": 0.02, "learn_rate": 0.02} if "potential_normalization" in config else {}
+    slow = (
+        {"loss": 0.02, "learn_rate": 0.02}
+        if "potential_normalization" in config
+        else {}
+    )
     train_until(nlp, toy_examples(nlp), **slow)
     assert found(run(nlp, WORDS)) == [(1, 4, "ORG"), (3, 4, "GPE")]
 

@@ -36,7 +36,8 @@ TESTS = Path(__file__).parent.parent
 def same(first, second):
     assert found(first) == found(second)
     scores = [doc.spans["nested"].attrs["scores"] for doc in (first, second)]
-    np.testing.assert_allclose(*scores, atol=1e-6)
+    # The same weights at other places in memory: products may round otherwise.
+    np.testing.assert_allclose(*scores, atol=1e-5)
 
 
 def like(nlp):
@@ -93,6 +94,7 @@ def test_treecrf_loaded_pipe_takes_no_label(sure):  # I-28
         pipe.add_label("NEW")
 
 
+@pytest.mark.trains
 def test_treecrf_loaded_pipe_learns_on(sure):
     nlp = like(sure).from_bytes(sure.to_bytes())
     optimizer = nlp.resume_training()
@@ -130,6 +132,7 @@ def test_treecrf_untrained_pipeline_is_not_saved(tmp_path):
         untrained().to_disk(tmp_path)
 
 
+@pytest.mark.trains
 def test_treecrf_loads_in_a_new_process(sure, tmp_path):  # I-56
     sure.to_disk(tmp_path)
     code = (
@@ -147,18 +150,30 @@ def test_treecrf_loads_in_a_new_process(sure, tmp_path):  # I-56
 
 PARALLEL = """
 import json, multiprocessing, sys
+import numpy as np
 import spacy
 
 def main(folder, method):
     multiprocessing.set_start_method(method)
     texts = json.load(open(f"{folder}/texts.json"))
     nlp = spacy.load(f"{folder}/model")
-    docs = [nlp(text) for text in texts]
-    one = [[(s.start, s.end, s.label_) for s in d.spans["nested"]] for d in docs]
-    docs = list(nlp.pipe(texts, n_process=2, batch_size=4))
-    two = [[(s.start, s.end, s.label_) for s in d.spans["nested"]] for d in docs]
-    assert one == two
-    print(sum(map(len, one)))
+    one = [nlp(text) for text in texts]
+    two = list(nlp.pipe(texts, n_process=2, batch_size=4))
+    total = 0
+    for docs in zip(one, two, strict=True):
+        groups = [doc.spans["nested"] for doc in docs]
+        # Children compute in one thread each, which rounds otherwise: entropies tell of
+        # every score, and an entity of the decoder is one of a probability above 0.5.
+        np.testing.assert_allclose(*(g.attrs["entropy"] for g in groups), atol=1e-2)
+        scores = [
+            {(s.start, s.end, s.label_): p for s, p in zip(g, g.attrs["scores"])}
+            for g in groups
+        ]
+        for mine, other in (scores, scores[::-1]):
+            for span, p in mine.items():
+                assert abs(p - other.get(span, 0.5)) < 1e-3, (span, p)
+        total += len(groups[0].attrs["entropy"])
+    print(total)
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
@@ -166,23 +181,23 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.trains
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_treecrf_several_processes_after_prediction(
-    method, unsure, litbank_texts, tmp_path
+    method, learning, litbank_texts, tmp_path
 ):  # I-62
     # With several threads, as a user has it: torch's threads do not survive a fork.
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no start method {method} on this system")
-    # Whatever was learnt, spans enough to compare.
-    nlp = copy_of(unsure, decoder="mbr", threshold=0.01)
+    nlp = copy_of(learning)
     nlp.add_pipe("sentencizer", first=True)
     nlp.to_disk(tmp_path / "model")
     texts = [" ".join(text.split(" ")[:300]) for text in litbank_texts]
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf8")
     (tmp_path / "main.py").write_text(PARALLEL, encoding="utf8")
     env = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-    output = python("main.py", tmp_path, method, cwd=tmp_path, env=env, timeout=120)
-    assert int(output) > 0
+    output = python("main.py", tmp_path, method, cwd=tmp_path, env=env, timeout=600)
+    assert int(output) > 100
 
 
 # Docs.
@@ -238,6 +253,7 @@ def test_treecrf_find_threshold(unsure, corpus, tmp_path):
     assert "Best threshold" in output
 
 
+@pytest.mark.trains
 def test_treecrf_evaluate_command(sure, corpus, tmp_path):
     sure.to_disk(tmp_path / "model")
     call("evaluate", tmp_path / "model", corpus, "--output", tmp_path / "scores.json")
@@ -262,6 +278,7 @@ def test_treecrf_init_labels_round_trip(corpus, tmp_path):  # I-25
 
 
 @pytest.mark.install
+@pytest.mark.trains
 @pytest.mark.skipif(
     os.environ.get("SPACY_TREECRF_INSTALL_TESTS") != "1",
     reason="set SPACY_TREECRF_INSTALL_TESTS=1",
