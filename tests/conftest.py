@@ -7,15 +7,16 @@ import pytest
 from seeds import seed_all
 
 try:
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 except ImportError:
     # Tests marked `gpu` also run where there is no more than torch and pytest.
     pass
 else:
     # A machine may be busy: an example that takes long is no failure. CI draws the same
     # examples each time, so that a change is judged by itself; elsewhere they are new.
-    settings.register_profile("local", deadline=None)
-    settings.register_profile("ci", deadline=None, derandomize=True)
+    patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("local", **patient)
+    settings.register_profile("ci", derandomize=True, **patient)
     settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

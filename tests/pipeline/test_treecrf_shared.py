@@ -13,11 +13,13 @@ from nested_toy import (
     run,
     toy_examples,
     train,
+    train_until,
 )
+from seeds import seed_all
 from spacy.cli.train import train as train_cli
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from thinc.api import Adam, Config, fix_random_seed
+from thinc.api import Adam, Config
 
 WORDS = "The Bank of China said so ."
 GOLD = [(1, 4, "ORG"), (3, 4, "GPE")]
@@ -25,7 +27,7 @@ GOLD = [(1, 4, "ORG"), (3, 4, "GPE")]
 
 def shared(*before, **config):
     """A pipeline: tok2vec, then these pipes over a listener, then ours over one."""
-    fix_random_seed(0)
+    seed_all()
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": TOK2VEC})
     for factory in before:
@@ -72,9 +74,10 @@ def train_from(config, tmp_path, **overrides):
 # Shared encoders.
 
 
+@pytest.mark.trains
 def test_treecrf_learns_through_a_listener():
     nlp = shared()
-    train(nlp, toy_examples(nlp), steps=30)
+    train_until(nlp, toy_examples(nlp))
     assert found(run(nlp, WORDS)) == GOLD
 
 
@@ -110,13 +113,15 @@ def test_treecrf_batch_of_mixed_docs_matches_the_listener():  # I-75, E953
     assert np.isfinite(losses["treecrf"])
 
 
+@pytest.mark.trains
 def test_treecrf_listener_can_be_replaced():
     nlp = shared("tagger")
-    train(nlp, tagged_examples(nlp), steps=30)
+    train_until(nlp, tagged_examples(nlp))
     expected = run(nlp, WORDS).spans["nested"].attrs["scores"]
+    assert len(expected) == len(GOLD)
     nlp.replace_listeners("tok2vec", "treecrf", ["model.tok2vec"])
     scores = run(nlp, WORDS).spans["nested"].attrs["scores"]
-    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +158,15 @@ def test_treecrf_trains_over_any_encoder_of_spacy(tok2vec, tmp_path):  # I-61, I
 # Through `spacy train`.
 
 
+@pytest.mark.trains
 def test_treecrf_trains_with_a_shared_encoder(tmp_path):  # I-61
     nlp = shared("tagger")
-    config = config_of(nlp, tmp_path, max_steps=40, eval_frequency=20)
+    config = config_of(nlp, tmp_path, max_steps=40, eval_frequency=20, dropout=0.0)
     again = train_from(config, tmp_path, **{"training.optimizer.learn_rate": 0.005})
-    assert again.meta["performance"]["spans_nested_f"] > 0.8
+    # Four times the steps that `train_until` needs, so that the loss has to be this low.
+    losses = again.update(tagged_examples(again), sgd=False)
+    assert losses["treecrf"] < 0.01
+    assert again.meta["performance"]["spans_nested_f"] == 1.0
     assert found(run(again, WORDS)) == GOLD
 
 
@@ -199,10 +208,16 @@ def test_treecrf_ignores_sentences_of_the_reference():  # I-76
     # Prediction sees only what pipes before it set, so training does the same.
     nlp = spacy.blank("en")
     add_treecrf(nlp)
-    gold = make_doc(nlp.vocab, "a b c d", [(1, 3, "X")], sent_starts=[1, 0, 1, 0])
-    example = Example(Doc(nlp.vocab, words=["a", "b", "c", "d"]), gold)
-    train(nlp, [example], steps=20)  # a warning of a cut would be an error here
-    assert found(run(nlp, "a b c d")) == [(1, 3, "X")]
+    losses = []
+    for starts in ([1, 0, 1, 0], None):
+        words, spans = ["a", "b", "c", "d"], [(1, 3, "X")]
+        gold = make_doc(nlp.vocab, words, spans, sent_starts=starts)
+        example = Example(Doc(nlp.vocab, words=words), gold)
+        if not losses:
+            nlp.initialize(lambda: [example])  # noqa: B023
+        # A warning of a cut would be an error here.
+        losses.append(nlp.get_pipe("treecrf").update([example])["treecrf"])
+    assert losses[0] == pytest.approx(losses[1])
 
 
 @pytest.mark.parametrize(
