@@ -11,7 +11,6 @@ from spacy_treecrf.structure.decode import (
     Node,
     best_bracketing,
     packed_best_tree,
-    packed_mbr_tree,
 )
 from spacy_treecrf.structure.entity_sets import packed_entity_sets
 from spacy_treecrf.structure.marginals import packed_marginals
@@ -27,6 +26,8 @@ class Entities(NamedTuple):
 
     segment, start, end, label (np.ndarray): Label numbers may be composite. Shape: (N,).
     scores (np.ndarray): Probability of each plain label at the span. Shape: (N, plain).
+    parts (np.ndarray): Which plain labels the span gets, at least one: those that are
+        part of its label and pass the threshold. Shape: (N, plain), bool.
     """
 
     segment: np.ndarray
@@ -34,6 +35,7 @@ class Entities(NamedTuple):
     end: np.ndarray
     label: np.ndarray
     scores: np.ndarray
+    parts: np.ndarray
 
 
 class Candidates(NamedTuple):
@@ -129,19 +131,31 @@ def _decode_chunk(
     decoder: str,
     threshold: float | None,
 ) -> Entities:
-    if settings.objective == "local":
-        rows, labels, chances = _decode_local(scores, chunk, settings, threshold)
+    index, n_entity = chunk.index, settings.n_entity_labels
+    members = torch.from_numpy(membership).to(scores)
+    local = settings.objective == "local"
+    chances = scores.softmax(0) if local else _marginals(scores, chunk, settings)
+    chances = chances[:n_entity]
+    if decoder == "mbr" and not local:
+        threshold = 0.5 if threshold is None else threshold
+    if threshold is not None and (local or decoder == "mbr"):
+        plain = _plain_scores(chances, members)
+        rows, labels = _best_above(plain, members, chunk, threshold)
+        plain = plain[:, rows]
     else:
-        marginals = packed_marginals
-        if settings.inference == "torch_struct":
-            from .torch_struct_inference import packed_marginals as marginals
-        chances = marginals(scores, chunk.index)
-        rows, labels = _decode_tree(
-            scores, chances, chunk, settings, decoder, threshold
+        decode_all = _decode_local if local else _decode_tree
+        rows, labels = decode_all(scores, chunk, settings)
+        plain = _plain_scores(chances[:, rows], members)
+    parts = members.bool()[:, labels]
+    if threshold is not None:
+        parts &= plain > threshold
+        kept = parts.any(0)
+        rows, labels, plain, parts = (
+            rows[kept],
+            labels[kept],
+            plain[:, kept],
+            parts[:, kept],
         )
-    shares = torch.from_numpy(membership).to(chances)
-    plain = (shares @ chances[: settings.n_entity_labels, rows]).T
-    index = chunk.index
     segment, start, end = (
         column[rows].cpu().numpy() for column in (index.segment, index.start, index.end)
     )
@@ -150,53 +164,75 @@ def _decode_chunk(
         start,
         end,
         labels.cpu().numpy(),
-        # Rounding may carry a sum of probabilities past 1.
-        plain.clamp(0.0, 1.0).float().cpu().numpy(),
+        plain.T.cpu().numpy(),
+        parts.T.cpu().numpy(),
     )
 
 
+def _marginals(
+    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
+) -> torch.Tensor:
+    if settings.inference == "torch_struct":
+        from .torch_struct_inference import packed_marginals as by_torch_struct
+
+        return by_torch_struct(scores, chunk.index)
+    return packed_marginals(scores, chunk.index)
+
+
+def _plain_scores(chances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
+    """Probability of each plain label: the sum over the entity labels that hold it.
+
+    chances (Tensor): Probability of each entity label. Shape: (entity labels, A).
+    members (Tensor): 1 where a plain label is part of one. Shape: (plain, entity labels).
+    RETURNS (Tensor): In float32, as it is written, so that a threshold compares what a
+        user sees. Shape: (plain, A).
+    """
+    # Rounding may carry a sum of probabilities past 1.
+    return (members @ chances).clamp_(0.0, 1.0).float()
+
+
 def _decode_tree(
-    scores: torch.Tensor,
-    chances: torch.Tensor,
-    chunk: SpanPotentials,
-    settings: LossSettings,
-    decoder: str,
-    threshold: float | None,
+    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    n_entity = settings.n_entity_labels
-    if decoder == "mbr":
-        cut = 0.5 if threshold is None else threshold
-        rows, labels = packed_mbr_tree(chances, chunk.index, cut, n_entity)
-    else:
-        best_tree = packed_best_tree
-        if settings.inference == "torch_struct":
-            from .torch_struct_inference import packed_best_tree as best_tree
-        rows, labels = best_tree(scores, chunk.index)
-    kept = (labels < n_entity) & chunk.usable[rows]
-    rows, labels = rows[kept], labels[kept]
-    if decoder == "cky" and threshold is not None:
-        sure = chances[labels, rows] > threshold
-        rows, labels = rows[sure], labels[sure]
-    return rows, labels
+    """Rows and labels of the entities of the most probable tree."""
+    best_tree = packed_best_tree
+    if settings.inference == "torch_struct":
+        from .torch_struct_inference import packed_best_tree as best_tree
+    rows, labels = best_tree(scores, chunk.index)
+    kept = (labels < settings.n_entity_labels) & chunk.usable[rows]
+    return rows[kept], labels[kept]
 
 
 def _decode_local(
-    scores: torch.Tensor,
-    chunk: SpanPotentials,
-    settings: LossSettings,
-    threshold: float | None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Label of each span by itself, then the best set without crossing (section 5a)."""
     n_entity = settings.n_entity_labels
-    chances = scores.softmax(0)
-    if threshold is None:
-        log_chances = scores.log_softmax(0)
-        # What the best label gains over none; 0 where none is better.
-        best, labels = log_chances[:n_entity].max(0)
-        gains = (best - log_chances[n_entity]).clamp(min=0.0)
-    else:
-        best, labels = chances[:n_entity].max(0)
-        gains = (best - threshold).clamp(min=0.0)
+    log_chances = scores.log_softmax(0)
+    # What the best label gains over none; 0 where none is better.
+    best, labels = log_chances[:n_entity].max(0)
+    gains = (best - log_chances[n_entity]).clamp(min=0.0)
     rows = best_bracketing(gains, chunk.index)
     rows = rows[(gains[rows] > 0) & chunk.usable[rows]]
-    return rows, labels[rows], chances
+    return rows, labels[rows]
+
+
+def _best_above(
+    plain: torch.Tensor,
+    members: torch.Tensor,
+    chunk: SpanPotentials,
+    threshold: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Entities that do not cross, with the largest sum of (score - threshold).
+
+    plain (Tensor): Score of each plain label at each span. Shape: (plain, S).
+    members (Tensor): Shape: (plain, entity labels).
+    RETURNS (tuple[Tensor, Tensor]): Rows and labels. A label counts for those of its
+        parts that exceed the threshold. Shape: (N,) each.
+    """
+    excess = (plain - threshold).clamp_(min=0.0)
+    gains, labels = (members.T.float() @ excess).max(0)
+    gains.masked_fill_(~chunk.usable, 0.0)
+    rows = best_bracketing(gains, chunk.index)
+    rows = rows[gains[rows] > 0]
+    return rows, labels[rows]

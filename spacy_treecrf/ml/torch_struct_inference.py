@@ -20,9 +20,10 @@ def log_partitions(potentials: Tensor, index: SpanIndex) -> Tensor:
 
 def packed_marginals(potentials: Tensor, index: SpanIndex) -> Tensor:
     """p(span, label in tree). (L, S) -> (L, S)."""
+    # In double precision: its float32 marginals exceed 1 where scores are large.
     with torch.inference_mode(False), torch.enable_grad():
-        marginals = _distribution(potentials.clone(), index).marginals
-    return _pack(marginals.detach(), index)
+        marginals = _distribution(potentials.double().clone(), index).marginals
+    return _pack(marginals.detach(), index).clamp(0.0, 1.0).to(potentials.dtype)
 
 
 def packed_best_tree(potentials: Tensor, index: SpanIndex) -> tuple[Tensor, Tensor]:

@@ -124,7 +124,7 @@ def predictions_by_doc(
     n_docs (int): Docs of the batch.
     RETURNS (list[Prediction]): One for each Doc.
     """
-    names, parts = labels.plain, labels.parts()
+    names = labels.plain
     scored: list[list[tuple[LabelledSpan, float]]] = [[] for _ in range(n_docs)]
     for entities in found:
         offset = cut.start[entities.segment]
@@ -132,15 +132,14 @@ def predictions_by_doc(
             cut.doc[entities.segment],
             entities.start + offset,
             entities.end + offset,
-            entities.label,
+            entities.parts,
+            entities.scores,
         )
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        for (doc, start, end, label), chances in zip(
-            rows, entities.scores, strict=True
-        ):
-            for part in parts[label]:
-                chance = float(chances[names.index(part)])
-                scored[doc].append(((start, end, part), chance))
+        for doc, start, end, parts, chances in rows:
+            for name, written, chance in zip(names, parts, chances, strict=True):
+                if written:
+                    scored[doc].append(((start, end, name), chance))
     predictions: list[Prediction] = []
     for items in scored:
         items.sort(key=lambda item: (item[0][0], -item[0][1], item[0][2]))

@@ -12,14 +12,9 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from .chart import BITS, LOG_ZERO, NATS, LabelSums, inside_chart, root_bits
 from .decode import Node, packed_best_tree, trees_as_lists
-from .inside import (
-    LOG_ZERO,
-    at_least_float32,
-    inside_chart,
-    root_values,
-    sum_labels,
-)
+from .inside import LogPartitions, at_least_float32
 from .marginals import packed_marginals
 from .masks import crossing_spans
 from .spans import Lengths, SpanIndex
@@ -90,7 +85,7 @@ def score_sets(
 
     Source: Fu et al. (2021), Eq. 8, one chart a set: those of a segment are stacked.
     """
-    latent = sum_labels(potentials[n_entity_labels:])
+    latent = LabelSums.of(potentials[n_entity_labels:]).bits()
     scores: list[list[float]] = [[] for _ in sets]
     step = max(1, MAX_CELLS // (index.longest * index.n_tokens))
     for first in range(0, max(map(len, sets)), step):
@@ -104,13 +99,15 @@ def score_sets(
         ]
         table = torch.tensor(rows, dtype=torch.int64, device=potentials.device)
         segment, start, end, label, copy = table.reshape(-1, 5).T
-        span_potentials = latent[:, None].repeat(1, copies)
+        bits = latent[:, None].repeat(1, copies)
         own = index.row_of(segment, start, end)
-        span_potentials[own, copy] = potentials[label, own]
+        bits[own, copy] = potentials[label, own].double() * BITS
         crossed = crossing_spans(index, table.reshape(-1, 5), copy, copies)
-        chart = inside_chart(torch.where(crossed, LOG_ZERO, span_potentials), index)
+        bits.masked_fill_(crossed, LOG_ZERO)
+        chart = inside_chart(bits, index, potentials.dtype)
+        log_sums = root_bits(chart, index).mul_(NATS)
         for of_segment, values, found in zip(
-            part, root_values(chart, index).tolist(), scores, strict=True
+            part, log_sums.tolist(), scores, strict=True
         ):
             found += values[: len(of_segment)]
     return scores
@@ -120,8 +117,7 @@ def packed_entity_sets(
     potentials: Tensor, index: SpanIndex, k: int, n_entity_labels: int
 ) -> list[list[tuple[float, list[Node]]]]:
     """`k_best_entity_sets` of packed potentials, (L, S)."""
-    sums = sum_labels(potentials)
-    log_z = root_values(inside_chart(sums[:, None], index), index)[:, 0].tolist()
+    log_z = LogPartitions.apply(index, potentials)[:, 0].tolist()
     odds = likely_entities(potentials, index, n_entity_labels)
     nodes = trees_as_lists(*packed_best_tree(potentials, index), index)
     found: list[dict[EntitySet, float]] = [{} for _ in nodes]
@@ -132,7 +128,8 @@ def packed_entity_sets(
             found, wanted, scores, log_z, strict=True
         ):
             for entities, value in zip(sets, values, strict=True):
-                scored[entities] = value - log_sum
+                # Rounding may carry the log-probability of a certain set above 0.
+                scored[entities] = min(value - log_sum, 0.0)
 
     score(
         [
@@ -214,5 +211,7 @@ def k_best_entity_sets(
     if k < 1:
         raise ValueError(f"expected k of at least 1, received {k}")
     index = SpanIndex.build(lengths, potentials.device)
-    packed = index.pack(at_least_float32(potentials.detach())).clamp(min=LOG_ZERO)
+    # In double precision: a log-probability is a small difference of large sums.
+    packed = index.pack(at_least_float32(potentials.detach())).double()
+    packed = packed.clamp(min=LOG_ZERO)
     return packed_entity_sets(packed, index, k, n_entity_labels)

@@ -6,135 +6,58 @@ for the full and the masked sum. Both are stacked as two charts of one pass.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .chart import (
+    LOG_ZERO,
+    NATS,
+    Chart,
+    LabelSums,
+    gradient_precision,
+    inside_chart,
+    root_bits,
+)
 from .outside import span_marginals
 from .spans import Lengths, SpanIndex
-
-# Log of zero. Finite, since -inf has no gradient; a chart of 10,000 tokens adds up to
-# 2e34 of it, within float32.
-LOG_ZERO = -1e30
-# exp(-43) = 2e-19 vanishes beside a maximum's exp(0) = 1 in float64, and keeps `exp` off
-# the denormal numbers, where it is some 40 times slower.
-MIN_EXPONENT = -43.0
-
-
-class Chart(NamedTuple):
-    """Log-sums of a batch, in two alignments, so that the splits of all spans of one
-    width are two rectangles. Row and place are those of `SpanIndex`; K charts are
-    stacked in the last dimension.
-
-    by_start (Tensor): Row w - 1, place in start order. Shape: (n, T, K).
-    by_end (Tensor): Row n - w, place in end order. Shape: (n, T, K).
-    splits (Tensor): As `by_start`, without the span's own potential.
-    """
-
-    by_start: Tensor
-    by_end: Tensor
-    splits: Tensor
-
-
-def split_rectangles(
-    by_start: Tensor, by_end: Tensor, index: SpanIndex, width: int
-) -> tuple[Tensor, Tensor]:
-    """Left and right part of every split of every span of a width.
-
-    RETURNS (tuple[Tensor, Tensor]): Row k - 1 is the split whose left part has width k.
-        Shape: (width - 1, counts[width], K) each.
-    """
-    n, count = index.longest, index.counts[width]
-    left = by_start[: width - 1, :count]
-    right = by_end[n - width + 1 :]
-    ends = index.ends(width)
-    if ends is None:
-        return left, right[:, index.n_tokens - count :]
-    return left, right.index_select(1, ends)
-
-
-def store(chart: Chart, index: SpanIndex, width: int, values: Tensor) -> None:
-    """Write the log-sums of all spans of a width in both alignments."""
-    n, count = index.longest, index.counts[width]
-    chart.by_start[width - 1, :count] = values
-    ends = index.ends(width)
-    if ends is None:
-        chart.by_end[n - width, index.n_tokens - count :] = values
-    else:
-        chart.by_end[n - width].index_copy_(0, ends, values)
-
-
-def inside_chart(span_potentials: Tensor, index: SpanIndex) -> Chart:
-    """Sum over the bracketings of every span, by increasing width.
-
-    span_potentials (Tensor): Log-potential of each span, labels summed out, K charts.
-        Shape: (S, K).
-    index (SpanIndex): The layout.
-    RETURNS (Chart): The log-sums.
-
-    Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width.
-    Source: Fu et al. (2021), Algorithms 2 and 3, without the loop over cells.
-    """
-    n, k = index.longest, span_potentials.shape[1]
-    shape = (n, index.n_tokens, k)
-    chart = Chart(*(span_potentials.new_empty(shape) for _ in range(3)))
-    store(chart, index, 1, span_potentials[index.rows(1)])
-    scratch = split_scratch(span_potentials, index)
-    for width in range(2, n + 1):
-        left, right = split_rectangles(chart.by_start, chart.by_end, index, width)
-        sums = scratch[: left.numel()].view(left.shape)
-        torch.add(left, right, out=sums)
-        best = sums.amax(0)
-        sums.sub_(best).clamp_(min=MIN_EXPONENT).exp_()
-        total = sums.sum(0).log_().add_(best)
-        chart.splits[width - 1, : index.counts[width]] = total
-        store(chart, index, width, total.add_(span_potentials[index.rows(width)]))
-    return chart
-
-
-def split_scratch(like: Tensor, index: SpanIndex) -> Tensor:
-    """One buffer that holds the splits of any width. Shape: (max splits * K,)."""
-    largest = max(
-        (width - 1) * count for width, count in enumerate(index.counts) if width
-    )
-    return like.new_empty(largest * like.shape[1])
-
-
-def root_values(chart: Chart, index: SpanIndex) -> Tensor:
-    """Log-sum of each segment's whole span. Shape: (B, K)."""
-    device = index.start.device
-    widths = torch.tensor(index.lengths, device=device)
-    places = index.roots() - torch.tensor(index.offsets, device=device)[widths]
-    return chart.by_start[widths - 1, places]
 
 
 class LogPartitions(torch.autograd.Function):
     """Log-sums over the trees of K stacked charts; the gradients are their marginals.
 
     Takes the layout and K packed potentials of shape (L, S); returns log-sums of shape
-    (B, K).
+    (B, K), float64: a log-probability is a small difference of large ones.
     """
 
     @staticmethod
     def forward(ctx: Any, index: SpanIndex, *potentials: Tensor) -> Tensor:
-        stacked = potentials[0].new_empty(index.n_spans, len(potentials))
-        for number, labelled in enumerate(potentials):
-            stacked[:, number] = sum_labels(labelled)
-        chart = inside_chart(stacked, index)
+        sums = [LabelSums.of(labelled) for labelled in potentials]
+        stacked = torch.stack([each.bits() for each in sums], 1)
+        dtype = potentials[0].dtype
+        if dtype == torch.float32:
+            stacked = stacked.to(gradient_precision(stacked, index))
+        chart = inside_chart(stacked, index, dtype)
         ctx.index = index
-        ctx.save_for_backward(stacked, *chart, *potentials)
-        return root_values(chart, index)
+        parts = [part for each in sums for part in each]
+        ctx.save_for_backward(*chart, *potentials, *parts)
+        return root_bits(chart, index).double() * NATS
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        stacked, by_start, by_end, splits, *potentials = ctx.saved_tensors
-        mass = span_marginals(Chart(by_start, by_end, splits), ctx.index)
-        mass.mul_(gradient[ctx.index.segment])
+        by_start, by_end, splits, *rest = ctx.saved_tensors
+        k = len(rest) // 3
+        potentials, parts = rest[:k], rest[k:]
+        dtype = potentials[0].dtype
+        mass = span_marginals(Chart(by_start, by_end, splits), ctx.index, dtype)
+        mass.mul_(gradient.to(dtype)[ctx.index.segment])
         return None, *(
-            label_shares(labelled, stacked[:, number]).mul_(mass[:, number])
+            LabelSums(*parts[2 * number : 2 * number + 2]).spread(
+                labelled, mass[:, number]
+            )
             for number, labelled in enumerate(potentials)
         )
 
@@ -151,18 +74,6 @@ def at_least_float32(potentials: Tensor) -> Tensor:
     if potentials.dtype in (torch.float32, torch.float64):
         return potentials
     return potentials.float()
-
-
-def sum_labels(potentials: Tensor) -> Tensor:
-    """Sum labels out of packed potentials, with log zero as floor. (L, S) -> (S,)."""
-    best = potentials.amax(0).clamp_(min=LOG_ZERO)
-    total = (potentials - best).clamp_(min=MIN_EXPONENT).exp_().sum(0)
-    return total.log_().add_(best)
-
-
-def label_shares(potentials: Tensor, sums: Tensor) -> Tensor:
-    """Probability of each label given that the span is in the tree. (L, S) -> (L, S)."""
-    return (potentials - sums).clamp_(min=MIN_EXPONENT).exp_()
 
 
 def masked_potentials(
@@ -185,7 +96,7 @@ def masked_potentials(
 
 def packed_log_partition(potentials: Tensor, index: SpanIndex) -> Tensor:
     """`log_partition` of packed potentials. (L, S) -> (B,)."""
-    return LogPartitions.apply(index, potentials)[:, 0]
+    return LogPartitions.apply(index, potentials)[:, 0].to(potentials.dtype)
 
 
 def packed_log_partitions(
@@ -195,7 +106,7 @@ def packed_log_partitions(
 
     masked (Tensor): Potentials with the mask applied. Shape: (L, S).
     potentials (Tensor): Shape: (L, S).
-    RETURNS (tuple[Tensor, Tensor]): Masked log-sum and log Z. Shape: (B,) each.
+    RETURNS (tuple[Tensor, Tensor]): Masked log-sum and log Z. Shape: (B,) each, float64.
     """
     both = LogPartitions.apply(index, masked, potentials)
     return both[:, 0], both[:, 1]
@@ -249,7 +160,7 @@ def log_probability(
     """Log-probability of the trees that a mask allows: masked log-sum minus log Z.
 
     Arguments and errors are those of `masked_log_partition`.
-    RETURNS (Tensor): log p, in nats, at most 0 up to rounding. Shape: (B,).
+    RETURNS (Tensor): log p, in nats, at most 0. Shape: (B,).
 
     Cost: less than `masked_log_partition` and `log_partition`, whose two charts are
     stacked in one pass.
@@ -260,7 +171,8 @@ def log_probability(
     masked = masked_potentials(packed, pack_mask(allowed, packed, index), epsilon)
     numerator, denominator = packed_log_partitions(masked, packed, index)
     check_possible(numerator)
-    return numerator - denominator
+    # Rounding may carry the log-probability of all but certain trees above 0.
+    return (numerator - denominator).clamp(max=0.0).to(packed.dtype)
 
 
 def pack_mask(allowed: Tensor, potentials: Tensor, index: SpanIndex) -> Tensor:

@@ -62,13 +62,14 @@ def tree_crf_losses(potentials: Tensor, masked: Tensor, index: SpanIndex) -> Ten
     potentials (Tensor): Shape: (L, S).
     masked (Tensor): The same under a mask, of `smoothed_potentials`. Shape: (L, S).
     index (SpanIndex): The layout.
-    RETURNS (Tensor): log Z - masked log Z, in nats, at least 0 up to rounding.
+    RETURNS (Tensor): log Z - masked log Z, in nats, at least 0.
         Shape: (B,).
 
     Source: Fu et al. (2021), Eq. 6-9. Gradient: marginals - masked marginals.
     """
     numerator, denominator = packed_log_partitions(masked, potentials, index)
-    return denominator - numerator
+    # Rounding may carry the loss of all but certain trees below 0.
+    return (denominator - numerator).clamp(min=0.0).to(potentials.dtype)
 
 
 def local_losses(potentials: Tensor, allowed: Tensor, index: SpanIndex) -> Tensor:

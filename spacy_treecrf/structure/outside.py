@@ -1,36 +1,31 @@
 """The outside pass: from log-sums to the probability that a span is in the tree."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from .chart import NATS, Chart, SplitBuffers, split_rectangles
 from .spans import SpanIndex
 
-if TYPE_CHECKING:
-    from .inside import Chart
 
-
-def span_marginals(chart: "Chart", index: SpanIndex) -> Tensor:
+def span_marginals(chart: Chart, index: SpanIndex, dtype: torch.dtype) -> Tensor:
     """Probability that each span is a node of the tree, labels summed out.
 
     chart (Chart): Log-sums of `inside_chart`.
     index (SpanIndex): The layout.
-    RETURNS (Tensor): Probabilities, 2n - 1 in sum for a segment of n tokens.
-        Shape: (S, K).
+    dtype (torch.dtype): Precision of the result.
+    RETURNS (Tensor): Probabilities, 2n - 1 in sum for a segment of n tokens, at most 1
+        but for the rounding of the last digits. Shape: (S, K).
 
     Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width. Split
     probabilities are computed again from the chart, not kept from the inside pass.
     """
-    from .inside import MIN_EXPONENT, split_rectangles, split_scratch
-
     n, n_tokens, k = chart.by_start.shape
     # Mass that reaches a span as the left part of a split, and as the right part.
-    as_left = torch.zeros_like(chart.by_start)
-    as_right = torch.zeros_like(chart.by_end)
-    mass = chart.by_start.new_zeros(index.n_spans, k)
+    as_left = torch.zeros_like(chart.by_start, dtype=dtype)
+    as_right = torch.zeros_like(as_left)
+    mass = as_left.new_zeros(index.n_spans, k)
     mass[index.roots()] = 1.0
-    scratch = split_scratch(mass, index)
+    buffers = SplitBuffers(index, chart.splits, dtype)
     for width in range(n, 0, -1):
         count, ends = index.counts[width], index.ends(width)
         right_row = as_right[n - width]
@@ -39,14 +34,41 @@ def span_marginals(chart: "Chart", index: SpanIndex) -> Tensor:
         here.add_(right_row[n_tokens - count :] if ends is None else right_row[ends])
         if width == 1:
             break
-        left, right = split_rectangles(chart.by_start, chart.by_end, index, width)
-        share = scratch[: left.numel()].view(left.shape)
-        torch.add(left, right, out=share)
-        share.sub_(chart.splits[width - 1, :count]).clamp_(min=MIN_EXPONENT)
-        share.exp_().mul_(here)
+        share = _log_shares(chart, index, width, buffers).exp2_().mul_(here)
         as_left[: width - 1, :count].add_(share)
         if ends is None:
             as_right[n - width + 1 :, n_tokens - count :].add_(share)
         else:
             as_right[n - width + 1 :].index_add_(1, ends, share)
     return mass
+
+
+def split_entropies(chart: Chart, index: SpanIndex, dtype: torch.dtype) -> Tensor:
+    """Entropy of the split of each span, given that the span is in the tree.
+
+    chart (Chart): Log-sums of `inside_chart`.
+    index (SpanIndex): The layout.
+    dtype (torch.dtype): Precision of the result.
+    RETURNS (Tensor): In nats. Shape: (S, K).
+
+    Cost: that of the inside pass.
+    """
+    k = chart.by_start.shape[2]
+    result = chart.splits.new_zeros(index.n_spans, k, dtype=dtype)
+    buffers = SplitBuffers(index, chart.splits, dtype)
+    for width in range(2, index.longest + 1):
+        bits = _log_shares(chart, index, width, buffers)
+        result[index.rows(width)] = (bits.exp2() * bits).sum(0)
+    return result.mul_(-NATS)
+
+
+def _log_shares(
+    chart: Chart, index: SpanIndex, width: int, buffers: SplitBuffers
+) -> Tensor:
+    """Log-probability of each split of the spans of a width, in bits.
+
+    RETURNS (Tensor): Shape: (width - 1, counts[width], K).
+    """
+    left, right = split_rectangles(chart.by_start, chart.by_end, index, width)
+    splits = chart.splits[width - 1, : index.counts[width]]
+    return buffers.relative(buffers.add(left, right), splits)

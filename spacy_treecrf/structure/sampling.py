@@ -3,23 +3,26 @@
 import torch
 from torch import Tensor
 
+from .chart import LOG_ZERO, NATS, LabelSums, inside_chart
 from .decode import Node, trace, trees_as_lists
-from .inside import LOG_ZERO, at_least_float32, inside_chart, root_values, sum_labels
-from .marginals import packed_marginals
+from .inside import at_least_float32
+from .outside import span_marginals, split_entropies
 from .spans import Lengths, SpanIndex
 
 
 def packed_entropy(potentials: Tensor, index: SpanIndex) -> Tensor:
     """`entropy` of packed potentials. (L, S) -> (B,)."""
-    sums = sum_labels(potentials)
-    log_z = root_values(inside_chart(sums[:, None], index), index)[:, 0]
-    # What cannot be in a tree adds nothing, though its potential is log zero.
-    possible = potentials > LOG_ZERO / 2
-    chances = packed_marginals(potentials, index)
-    expected = torch.where(possible, chances * potentials, 0.0).sum(0)
-    score = expected.new_zeros(index.n_segments).index_add(0, index.segment, expected)
-    # Rounding may carry the entropy of an all but certain tree below 0.
-    return (log_z - score).clamp(min=0.0)
+    dtype = potentials.dtype
+    sums = LabelSums.of(potentials)
+    chart = inside_chart(sums.bits()[:, None], index, dtype)
+    mass = span_marginals(chart, index, dtype)[:, 0]
+    shares = sums.spread(potentials, torch.ones_like(mass))
+    choices = split_entropies(chart, index, dtype)[:, 0]
+    choices += torch.special.entr(shares).sum(0).clamp_(min=0.0)
+    # Added up in float64: a long segment has many nodes.
+    local = (mass * choices).double()
+    total = local.new_zeros(index.n_segments).index_add(0, index.segment, local)
+    return total.to(dtype)
 
 
 def entropy(potentials: Tensor, lengths: Lengths) -> Tensor:
@@ -27,10 +30,13 @@ def entropy(potentials: Tensor, lengths: Lengths) -> Tensor:
 
     potentials (Tensor): Log-potential of each labelled span, in nats. Shape: (B, P, P, L).
     lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
-    RETURNS (Tensor): In nats, at least 0: log Z minus the expected score. Shape: (B,).
+    RETURNS (Tensor): In nats, at least 0. Shape: (B,).
     RAISES (ValueError): If a length is below 1 or the shapes do not fit.
 
-    Cost: that of `marginals`.
+    Cost: half as much again as `marginals`.
+    Source: chain rule: the entropy of the split and of the label of each span, given that
+    it is in the tree, times the probability that it is. (log Z minus the expected score
+    is the same on paper; it loses all digits where scores are large.)
     """
     index = SpanIndex.build(lengths, potentials.device)
     packed = index.pack(at_least_float32(potentials.detach()))
@@ -56,7 +62,8 @@ def sample(
         raise ValueError(f"expected k of at least 1, received {k}")
     index = SpanIndex.build(lengths, potentials.device)
     packed = index.pack(at_least_float32(potentials.detach())).clamp(min=LOG_ZERO)
-    chart = inside_chart(sum_labels(packed)[:, None], index)
+    bits = LabelSums.of(packed).bits()
+    chart = inside_chart(bits[:, None], index, packed.dtype)
     generator = torch.Generator(packed.device).manual_seed(seed)
 
     def draw(log_weights: Tensor) -> Tensor:
@@ -64,7 +71,11 @@ def sample(
         return torch.multinomial(chances, 1, generator=generator)[:, 0]
 
     copies, rows = trace(
-        chart.by_start[..., 0], chart.by_end[..., 0], index, draw, copies=k
+        chart.by_start[..., 0],
+        chart.by_end[..., 0],
+        index,
+        lambda bits: draw(bits * NATS),
+        copies=k,
     )
     labels = draw(packed[:, rows])
     trees = [

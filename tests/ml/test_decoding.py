@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import bracketings, crosses, tree_cells, tree_marginals, tree_scores
 from strategies import few, seeds
 
-from spacy_treecrf.ml.decoding import decode
+from spacy_treecrf.ml.decoding import decode, decode_with_candidates
 from spacy_treecrf.structure.losses import normalize_potentials
 
 from .chunks import block, chunk_of, part_of, settings_of, temperature_model
@@ -24,7 +24,19 @@ def run(
     chunks, decoder="cky", threshold=None, membership=PLAIN, model=None, **settings
 ):
     """Entities as a dict from (segment, start, end, label) to scores."""
-    found = decode(
+    return {
+        (int(b), int(s), int(e), int(k)): chances
+        for part in run_entities(
+            chunks, decoder, threshold, membership, model, **settings
+        )
+        for b, s, e, k, chances, _ in zip(*part, strict=True)
+    }
+
+
+def run_entities(
+    chunks, decoder="cky", threshold=None, membership=PLAIN, model=None, **settings
+):
+    return decode(
         temperature_model() if model is None else model,
         chunks,
         settings_of(**settings),
@@ -32,10 +44,15 @@ def run(
         decoder,
         threshold,
     )
+
+
+def run_plain(*arguments, **settings):
+    """Written entities as a dict from (segment, start, end, plain label) to its score."""
     return {
-        (int(b), int(s), int(e), int(k)): chances
-        for part in found
-        for b, s, e, k, chances in zip(*part, strict=True)
+        (int(b), int(s), int(e), int(label)): chances[label]
+        for part in run_entities(*arguments, **settings)
+        for b, s, e, _, chances, parts in zip(*part, strict=True)
+        for label in parts.nonzero()[0]
     }
 
 
@@ -123,6 +140,166 @@ def test_decoding_composite_labels_count_for_each_label_they_hold():
         chances = enumerated_marginals(chunk, b)[start, end]
         expected = [chances[0] + chances[2], chances[1] + chances[2]]
         np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+# Entity labels A, B and the composite A + B; one latent label.
+COMPOSITE = np.array([[1, 0, 1], [0, 1, 1]], dtype="float32")
+
+
+def plain_scores(chunk, objective="treecrf"):
+    """Score of A and B at each span, as dense charts. Shape: (B, P, P, 2)."""
+    if objective == "local":
+        chances = dense(chunk, torch.tensor(chunk.data).softmax(0))
+    else:
+        chances = torch.stack(
+            [
+                torch.nn.functional.pad(own, (0, 0, *[0, size - own.shape[0]] * 2))
+                for own in (
+                    enumerated_marginals(chunk, number)
+                    for number in range(len(chunk.index.lengths))
+                )
+                for size in [max(chunk.index.lengths) + 1]
+            ]
+        )
+    return chances[..., :3] @ torch.tensor(COMPOSITE.T, dtype=torch.float64)
+
+
+@few
+@given(lengths_drawn, seeds, st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9]))
+def test_decoding_cky_judges_each_part_of_a_composite_by_its_own_score(
+    lengths, seed, threshold
+):
+    chunk = chunk_of(lengths, n_labels=4, seed=seed)
+    settings = {"membership": COMPOSITE, "n_entity_labels": 3}
+    scores = plain_scores(chunk)
+    expected = {
+        (b, start, end, part)
+        for b, start, end, label in run([chunk], **settings)
+        for part in COMPOSITE[:, label].nonzero()[0].tolist()
+        if scores[b, start, end, part] > threshold
+    }
+    assert run_plain([chunk], threshold=threshold, **settings).keys() == expected
+
+
+def test_decoding_cky_threshold_may_split_a_composite():
+    # One token: A 0.3, A + B 0.4, B 0.1, latent 0.2. So A 0.7, B 0.5.
+    chunk = chunk_of([1], n_labels=4)
+    chunk.data[:, 0] = np.log([0.3, 0.1, 0.4, 0.2])
+    settings = {"membership": COMPOSITE, "n_entity_labels": 3}
+    found = {
+        threshold: {
+            label: round(float(score), 4)
+            for (*_, label), score in run_plain(
+                [chunk], threshold=threshold, **settings
+            ).items()
+        }
+        for threshold in (None, 0.45, 0.6, 0.75)
+    }
+    assert found == {
+        None: {0: 0.7, 1: 0.5},
+        0.45: {0: 0.7, 1: 0.5},
+        0.6: {0: 0.7},
+        0.75: {},
+    }
+
+
+@few
+@given(
+    lengths_drawn,
+    seeds,
+    st.sampled_from([0.1, 0.2, 0.5]),
+    st.sampled_from([("mbr", "treecrf"), ("cky", "local"), ("mbr", "local")]),
+)
+def test_decoding_composites_maximise_what_their_parts_exceed(
+    lengths, seed, threshold, how
+):
+    decoder, objective = how
+    chunk = chunk_of(lengths, n_labels=4, seed=seed)
+    found = run_plain(
+        [chunk],
+        decoder,
+        threshold,
+        COMPOSITE,
+        n_entity_labels=3,
+        objective=objective,
+    )
+    excess = (plain_scores(chunk, objective) - threshold).clamp(min=0.0)
+    for number, length in enumerate(lengths):
+        # The best label of a span: A, B, or both.
+        gains = excess[number].sum(-1)
+        best = max(
+            sum(gains[span].item() for span in spans)
+            for spans in bracketings(0, length)
+        )
+        own = [excess[node].item() for node in found if node[0] == number]
+        assert sum(own) == pytest.approx(best, abs=1e-6)
+        assert all(gain > 0 for gain in own)
+
+
+@few
+@given(
+    lengths_drawn,
+    seeds,
+    st.floats(0.0, 1.0),
+    st.sampled_from(["cky", "mbr"]),
+    st.sampled_from(["treecrf", "local"]),
+)
+def test_decoding_writes_nothing_at_or_below_a_threshold(
+    lengths, seed, threshold, decoder, objective
+):
+    chunk = chunk_of(lengths, n_labels=4, seed=seed, dtype="float32")
+    found = run_plain(
+        [chunk],
+        decoder,
+        threshold,
+        COMPOSITE,
+        n_entity_labels=3,
+        objective=objective,
+    )
+    assert all(
+        score > np.float32(threshold) and float(score) > threshold
+        for score in found.values()
+    )
+
+
+@pytest.mark.parametrize("objective", ["treecrf", "local"])
+def test_decoding_without_a_threshold_writes_all_parts(objective):
+    chunk = chunk_of(LENGTHS, n_labels=4, seed=3)
+    (found,) = run_entities(
+        [chunk], membership=COMPOSITE, n_entity_labels=3, objective=objective
+    )
+    np.testing.assert_array_equal(found.parts, COMPOSITE.T[found.label] > 0)
+
+
+@pytest.mark.parametrize("decoder", ["cky", "mbr"])
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("inference", ["fused", "torch_struct"])
+def test_decoding_scores_are_right_for_scores_of_any_size(decoder, scale, inference):
+    if inference == "torch_struct":
+        pytest.importorskip("torch_struct")
+    single = chunk_of([40, 9], scale=scale, dtype="float32")
+    double = chunk_of([40, 9], scale=scale)
+    double.data = single.data.astype("float64")
+    found = run([single], decoder, 0.3, inference=inference)
+    expected = run([double], decoder, 0.3)
+    assert found.keys() == expected.keys()
+    for node, scores in found.items():
+        np.testing.assert_allclose(scores, expected[node], atol=2e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4])
+def test_decoding_entropy_is_right_for_scores_of_any_size(scale):
+    single = chunk_of([40, 9], scale=scale, dtype="float32")
+    double = chunk_of([40, 9], scale=scale)
+    double.data = single.data.astype("float64")
+    entropies = [
+        decode_with_candidates(
+            temperature_model(), [chunk], settings_of(), PLAIN, "cky", None, 5, True
+        )[0][1].entropy
+        for chunk in (single, double)
+    ]
+    assert entropies[0].dtype == np.float64
+    np.testing.assert_allclose(*entropies, atol=1e-3)
 
 
 @pytest.mark.parametrize("objective", ["treecrf", "local"])
