@@ -206,7 +206,7 @@ def outcome(model):
     entities = {
         (int(b), int(s), int(e), int(k)): np.round(chances, 4).tolist()
         for part in found
-        for b, s, e, k, chances in zip(*part, strict=True)
+        for b, s, e, k, chances, _ in zip(*part, strict=True)
     }
     return losses, grads, entities, len(potentials)
 
