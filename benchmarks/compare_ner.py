@@ -94,7 +94,7 @@ def make_config(args, pipe, settings, rate, steps):
     overrides = {
         "paths.train": str(args.train or args.corpus / "train.spacy"),
         "paths.dev": str(args.corpus / "dev.spacy"),
-        "training.max_steps": steps,
+        "training.optimizer.learn_rate.total_steps": steps,
         "training.eval_frequency": steps,
         # The loop's own evaluation chooses nothing here: keep it short.
         "corpora.dev.limit": 50,

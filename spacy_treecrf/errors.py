@@ -297,6 +297,12 @@ class Warnings:
         "'{key}:0', '{key}:1' ... and are left out, the first one the Doc that starts "
         "{doc!r}."
     )
+    T160 = (
+        "[T160] Pipe '{name}': training may take {steps} steps (`max_steps` of "
+        "[training]), but the learning rate falls to 0 at step {last} (`total_steps` of "
+        "[training.optimizer.learn_rate]): nothing would be learnt after it. Set "
+        "`total_steps`, which `max_steps` follows in the configs of this package."
+    )
     T080 = (
         "[T080] {name}: {count} of {total} gold spans ({share:.1%}) under '{key}' "
         "{problem}. The first is {first}."

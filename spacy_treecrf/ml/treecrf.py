@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
+import numpy as np
 import torch
+from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -78,16 +80,18 @@ def concatenate(vectors: list[Floats2d], model: Model[Any, Any]) -> Floats2d:
 
 def forward(
     model: Model[TreeCRFInput, Iterable[SpanPotentials]],
-    X: TreeCRFInput,
+    X: TreeCRFInput | list[Doc],
     is_train: bool,
 ) -> tuple[Iterable[SpanPotentials], Callable[[list[Floats2d]], list[Doc]]]:
     """Encode the Docs, then score the spans of their segments in chunks.
+
+    Docs alone, which `spacy debug model` passes, are a segment each, scored at once.
 
     The callback takes the gradient of each chunk's potentials, in order. It always
     reaches the encoder, be there chunks or not: a listener that is not called back
     would leave the shared encoder without the gradients of the other pipes.
     """
-    docs, segments = X
+    docs, segments = X if isinstance(X, tuple) else (X, whole_docs(X))
     scorer = model.get_ref("span_scorer")
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     tokens = concatenate(vectors, model)
@@ -119,4 +123,17 @@ def forward(
         backprop_tok2vec(pieces)
         return docs
 
-    return (list(score()) if is_train else score()), backprop
+    is_lazy = isinstance(X, tuple) and not is_train
+    return (score() if is_lazy else list(score())), backprop
+
+
+def whole_docs(docs: list[Doc]) -> Segments:
+    """Each Doc that has tokens as one segment."""
+    lengths = np.array([len(doc) for doc in docs], dtype=np.int64)
+    first = np.cumsum(lengths) - lengths
+    borders = [doc.to_array(IS_SPACE) == 0 for doc in docs]
+    return Segments(
+        first[lengths > 0],
+        lengths[lengths > 0],
+        np.concatenate([np.zeros(0, dtype=bool), *borders]),
+    )

@@ -181,6 +181,22 @@ def check_score_weights(name: str, key: str, nlp: Language | None) -> None:
         warnings.warn(Warnings.T103.format(name=name, key=key), stacklevel=4)
 
 
+def check_schedule(name: str, nlp: Language | None) -> None:
+    """Warn if training would go on after the learning rate has fallen to 0.
+
+    name (str): Name of the pipe.
+    nlp (Language): The pipeline, whose config has the schedule.
+    """
+    training = {} if nlp is None else nlp.config.interpolate().get("training", {})
+    rate = (training.get("optimizer") or {}).get("learn_rate")
+    last = rate.get("total_steps") if isinstance(rate, dict) else None
+    steps = training.get("max_steps") or 0
+    if last is not None and steps > last:
+        warnings.warn(
+            Warnings.T160.format(name=name, steps=steps, last=last), stacklevel=4
+        )
+
+
 def loss_settings(cfg: dict[str, Any], n_entity_labels: int) -> "LossSettings":
     """The settings that decide about the distribution and the loss.
 

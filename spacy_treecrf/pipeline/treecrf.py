@@ -29,6 +29,7 @@ from ._predictions import (
 )
 from ._segments import DocSegments, WindowCount, doc_texts
 from ._settings import (
+    check_schedule,
     check_score_weights,
     check_settings,
     loss_settings,
@@ -396,6 +397,7 @@ class TreeCRF(ConfiguredPipe):
         self._add_labels([[e] if isinstance(e, str) else e for e in added])
         sample, prior = self._read_gold(get_examples(), collect=labels is None)
         check_score_weights(self.name, self.key, nlp)
+        check_schedule(self.name, nlp)
         if nlp is not None:
             share_encoders(nlp, self.model)
             warn_of_shared_key(nlp, self.name, self.key)
