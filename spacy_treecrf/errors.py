@@ -228,6 +228,27 @@ class Errors:
         "[T117] {path} has no scores of spans under '{key}'. Scores that are there: "
         "{keys}. Set --spans-key."
     )
+    T161 = (
+        "[T161] The options do not fit `--metric {metric}`. `f` stands alone; `precision` "
+        "needs the least recall, `--at-recall`, and `recall` the least precision, "
+        "`--at-precision`: without a bound the best threshold would be an extreme one."
+    )
+    T162 = (
+        "[T162] {output} is the pipeline itself. Name another folder: the copy with the "
+        "new settings does not replace it."
+    )
+    T163 = (
+        "[T163] Expected one pipe{wanted} with a threshold for spans (`treecrf` or "
+        "`spancat`), found {found}. Pipes of this pipeline: {pipes}. Name one with --pipe."
+    )
+    T164 = (
+        "[T164] The scorer of pipe '{name}' gives no scores spans_{key}_p, _r and _f on "
+        "{path}: check that its Docs have gold under '{key}', and the pipe a scorer."
+    )
+    T165 = (
+        "[T165] No decoder and threshold has a {figure} of {bound} on these data: the "
+        "highest is {most:.4f}. Ask for less, or try more thresholds with --step."
+    )
 
 
 class Warnings:

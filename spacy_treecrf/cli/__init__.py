@@ -8,6 +8,7 @@ from .corpus import corpus_cli
 from .debug_data import debug_data_cli
 from .jackknife import jackknife_cli
 from .report import report_cli
+from .tune import tune_cli
 from .visualize import visualize_cli
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 app.command("convert")(convert_cli)
 app.command("corpus")(corpus_cli)
 app.command("report")(report_cli)
+app.command("tune")(tune_cli)
 app.command("visualize")(visualize_cli)
 # Unknown options are overrides of the config.
 app.command("debug-data", context_settings={"ignore_unknown_options": True})(
