@@ -250,6 +250,29 @@ class Errors:
         "highest is {most:.4f}. Ask for less, or try more thresholds with --step."
     )
 
+    T120 = (
+        "[T120] {detail} ({kind}). Refused by --strict: mend the file, or convert without "
+        "--strict, which counts such places and goes on."
+    )
+    T121 = (
+        "[T121] {lost} of {total} sentences of {path} can't be read as '{format}': is it "
+        "of another format? The first places are named above."
+    )
+    T122 = (
+        "[T122] {path}: column {column} holds no IOB tags but {values}. Name the columns "
+        "of the tags: {advice}."
+    )
+    T123 = (
+        "[T123] spaCy can't make its tokenizer for '{lang}': {reason} Install what it "
+        "needs, or use --lang xx, which splits at white space and punctuation."
+    )
+    T124 = "[T124] --split {split}: {reason}."
+    T125 = "[T125] {path}: {reason}. Layouts that are read: {layouts}."
+    T126 = (
+        "[T126] {path} has no span group '{key}'. Keys that are there: {keys}. Set "
+        "--spans-key, or --model to predict the spans."
+    )
+
 
 class Warnings:
     """Messages of warnings; each is a `str.format` template."""
@@ -257,6 +280,16 @@ class Warnings:
     T060 = (
         "[T060] {count} of {total} spans do not begin and end at token borders. Correct "
         "their offsets, or set `alignment_mode` to 'expand' or 'contract'.\n{details}"
+    )
+
+    T130 = (
+        "[T130] {n_fit} of {total} spans fit the text if offsets count {unit}, but {n_read} "
+        "as {read}, which they were read as. Try --offsets {unit}."
+    )
+    T131 = (
+        "[T131] {count} spans stand behind characters that JavaScript counts as two, and "
+        "fit the text either way. They were read as code-points: if a tool in JavaScript "
+        "wrote the file, use --offsets utf-16."
     )
 
     T101 = (

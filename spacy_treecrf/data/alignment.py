@@ -54,6 +54,7 @@ class Aligner:
         where (str): File and line, for messages.
         RETURNS (LabelledSpan | None): Token offsets and label; None if there are no
             tokens to align with.
+        RAISES (ConversionError): If it is left out and `problems` is strict.
         """
         # The first token that begins at or after `start`, and the end of those that
         # end at or before `end`.
@@ -75,7 +76,8 @@ class Aligner:
                 last = bisect_left(self.starts, end)
             if first < last:
                 kind = ADJUSTED.format(mode=self.mode)
-        self.problems.add(kind, f"{where}: {label} {self.show(start, end)}")
+        report = self.problems.repair if kind == LEFT_OUT else self.problems.add
+        report(kind, f"{where}: {label} {self.show(start, end)}")
         return (first, last, label) if kind != LEFT_OUT else None
 
     def show(self, start: int, end: int) -> str:

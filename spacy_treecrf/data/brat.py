@@ -7,16 +7,23 @@ from pathlib import Path
 
 from spacy_treecrf.errors import Errors
 
-from .alignment import LEFT_OUT, Aligner, AlignmentMode, Tokenize, token_bounds
+from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
+from .offsets import (
+    Annotation,
+    Bounds,
+    CharSpan,
+    Offsets,
+    OffsetUnit,
+    length_in,
+)
 from .records import (
-    ConversionError,
     Problems,
     Sentence,
-    checked_sentence,
+    checked_records,
     default_id,
     stem,
 )
-from .text_files import read_lines, read_text
+from .text_files import has_byte_order_mark, read_lines, read_text
 
 # A text-bound annotation: label, one or more "start end", the text.
 # Offsets are bounded, since Python refuses to read numbers of thousands of digits.
@@ -24,6 +31,11 @@ ENTITY = re.compile(
     r"T\S*\t(\S+) (\d{1,12} \d{1,12}(?:;\d{1,12} \d{1,12})*)(?:\t(.*))?"
 )
 ACROSS_LINES = "annotations across lines: left out"
+BAD_LINE = "lines that are no annotation: left out"
+BROKEN_LINE = "annotation texts with a line break in the .ann file: joined"
+# The other kinds of line. A tab must follow their name, so that what an annotation's text
+# goes on with on the next line is not taken for one.
+OTHER_LINE = re.compile(r"(?:([REAMN])\d\S*|(#)\S*|(\*))\t.*")
 OTHER_LINES = {
     "R": "relation",
     "E": "event",
@@ -34,9 +46,7 @@ OTHER_LINES = {
     "*": "equivalence",
 }
 
-Bounds = tuple[int, int]
-# Start, end, label, and the annotation's file and line.
-Entity = tuple[int, int, str, str]
+Lines = list[tuple[Sentence, list[Bounds]]]
 
 
 def read_brat(
@@ -45,6 +55,7 @@ def read_brat(
     tokenize: Tokenize,
     tokenized: bool = False,
     mode: AlignmentMode = "strict",
+    offsets: Offsets | None = None,
 ) -> Iterator[Sentence]:
     """Read one document.
 
@@ -55,39 +66,52 @@ def read_brat(
     tokenized (bool): The text is tokens between white space, a sentence a line:
         `tokenize` is not used.
     mode (AlignmentMode): What becomes of misaligned annotations.
+    offsets (Offsets | None): What offsets count; None: code points.
     YIELDS (Sentence): One record a line if `tokenized`, else the text as a whole.
-    RAISES (ConversionError): If one of the two files is missing or a line is ill-formed.
+    RAISES (ConversionError): If one of the two files is missing or not UTF-8, or
+        something is to repair and `problems` is strict.
     """
-    text = read_text(path.with_suffix(".txt"))
+    offsets = offsets or Offsets()
+    source = path.with_suffix(".txt")
+    text = read_text(source)
     annotations = path.with_suffix(".ann")
-    entities = list(_read_entities(annotations, text, problems))
-    if tokenized:
-        lines = _split_lines(path, text)
-    else:
-        words, spaces = tokenize(text)
-        sentence = Sentence(stem(path), words, [], stem(path), spaces, own_tokens=False)
-        lines = [(sentence, token_bounds(words, spaces))]
+    entities = list(_read_entities(annotations, problems, offsets.unit))
+
+    def split(text: str) -> tuple[Lines, list[Bounds]]:
+        if tokenized:
+            lines = _split_lines(path, text)
+        else:
+            words, spaces = tokenize(text)
+            bounds = token_bounds(words, spaces)
+            name = stem(path)
+            lines = [
+                (Sentence(name, words, [], name, spaces, own_tokens=False), bounds)
+            ]
+        return lines, [bound for _, bounds in lines for bound in bounds]
+
+    has_mark = has_byte_order_mark(source)
+    text, lines, spans = offsets.read(text, entities, split, problems, source, has_mark)
     # An entity belongs to the last line that begins before its end.
     starts = [bounds[0][0] if bounds else 0 for _, bounds in lines]
-    entities_by_line: list[list[Entity]] = [[] for _ in lines]
-    for entity in entities if lines else []:
-        i = bisect_left(starts, entity[1]) - 1
-        entities_by_line[max(i, 0)].append(entity)
-    for (sentence, bounds), own in zip(lines, entities_by_line, strict=True):
+    spans_by_line: list[list[CharSpan]] = [[] for _ in lines]
+    for span in spans if lines else []:
+        i = bisect_left(starts, span[1]) - 1
+        spans_by_line[max(i, 0)].append(span)
+    for (sentence, bounds), own in zip(lines, spans_by_line, strict=True):
         aligner = Aligner(text, bounds, problems, mode)
         for start, end, label, where in own:
             if bounds and start < bounds[0][0] and "\n" in text[start:end].rstrip():
-                problems.add(ACROSS_LINES, f"{where}: {label} {text[start:end]!r}")
+                problems.repair(ACROSS_LINES, f"{where}: {label} {text[start:end]!r}")
                 continue
-            span = aligner.align(start, end, label, where)
-            if span is not None:
-                sentence.spans.append(span)
-        yield checked_sentence(sentence, str(annotations), problems)
+            aligned = aligner.align(start, end, label, where)
+            if aligned is not None:
+                sentence.spans.append(aligned)
+        yield from checked_records(sentence, str(annotations), problems)
 
 
-def _split_lines(path: Path, text: str) -> list[tuple[Sentence, list[Bounds]]]:
+def _split_lines(path: Path, text: str) -> Lines:
     """The lines with tokens, and the tokens' offsets in the whole text."""
-    lines: list[tuple[Sentence, list[Bounds]]] = []
+    lines: Lines = []
     for line in re.finditer("[^\n]+", text):
         # Not `str.split()`: no-break and other spaces stand within tokens.
         tokens = list(re.compile("[^ \t\r]+").finditer(text, *line.span()))
@@ -99,30 +123,48 @@ def _split_lines(path: Path, text: str) -> list[tuple[Sentence, list[Bounds]]]:
     return lines
 
 
-def _read_entities(path: Path, text: str, problems: Problems) -> Iterator[Entity]:
-    for number, line in read_lines(path):
+def _read_entities(
+    path: Path, problems: Problems, unit: OffsetUnit
+) -> Iterator[Annotation]:
+    last: Annotation | None = None
+    for number, line in read_lines(path, keep_bytes=True):
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        if line[0] in OTHER_LINES:
-            problems.add(f"{OTHER_LINES[line[0]]} lines: left out", where)
+        entity, other = ENTITY.fullmatch(line), OTHER_LINE.fullmatch(line)
+        if entity is None and other is None:
+            # The text of an annotation may stand over several lines of the text, and
+            # some tools write its line breaks as they are.
+            if last is not None and _is_cut_short(last, unit):
+                problems.repair(BROKEN_LINE, f"{where}: {last.label} ... {line[:60]!r}")
+                covered = f"{last.covered}\n{line}"
+                last = Annotation(last.fragments, last.label, last.where, covered)
+            else:
+                detail = Errors.T053.format(where=where, line=line[:60])
+                problems.repair(BAD_LINE, detail)
             continue
-        match = ENTITY.fullmatch(line)
-        if match is None:
-            raise ConversionError(Errors.T053.format(where=where, line=line[:60]))
-        label, offsets, covered = match.groups()
-        if ";" in offsets:
-            problems.add(
-                "discontinuous annotations: left out", f"{where}: {label} {covered!r}"
+        if last is not None:
+            yield last
+            last = None
+        if other is not None:
+            kind = next(filter(None, other.groups()))
+            problems.add(f"{OTHER_LINES[kind]} lines: left out", where)
+        elif entity is not None:
+            label, fragments, covered = entity.groups()
+            bounds = [fragment.split() for fragment in fragments.split(";")]
+            last = Annotation(
+                tuple((int(start), int(end)) for start, end in bounds),
+                label,
+                where,
+                covered,
             )
-            continue
-        start, end = (int(offset) for offset in offsets.split())
-        # Brat writes a space for a line break within an annotation.
-        found = re.sub("[\r\n]", " ", text[start:end])
-        if covered is not None and re.sub("[\r\n]", " ", covered) != found:
-            problems.add(
-                LEFT_OUT,
-                f"{where}: {label} {covered!r}, but the text has {found!r} there",
-            )
-            continue
-        yield start, end, label, where
+    if last is not None:
+        yield last
+
+
+def _is_cut_short(annotation: Annotation, unit: OffsetUnit) -> bool:
+    """Whether the text that is given is shorter than the offsets say."""
+    if annotation.covered is None:
+        return False
+    length = sum(end - start for start, end in annotation.fragments)
+    return length_in(annotation.covered, unit) < length

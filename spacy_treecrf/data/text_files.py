@@ -1,5 +1,6 @@
 """Lines of text files, plain or gzipped, with errors that name the line."""
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -10,13 +11,15 @@ from spacy_treecrf.errors import Errors
 from .records import ConversionError
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, keep_bytes: bool = False) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file line by line.
 
     Lines end at LF or CRLF alone: the other characters at which Python's
     `str.splitlines` cuts (U+2028, U+0085, ...) occur within tokens.
 
     path (Path): The file; unpacked if it ends in `.gz`.
+    keep_bytes (bool): Keep bytes that are not UTF-8 as lone surrogates instead of
+        raising, so that they cost no more than the sentence that they stand in.
     YIELDS (tuple[int, str]): Line number from 1, and the line without its end and
         without byte order mark.
     RAISES (ConversionError): If the file is missing, broken or not UTF-8.
@@ -24,7 +27,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
-                yield number, _decode(raw, path, number).rstrip("\n").removesuffix("\r")
+                line = _decode(raw, path, number, keep_bytes)
+                yield number, line.rstrip("\n").removesuffix("\r")
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ConversionError(
@@ -32,16 +36,19 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, keep_bytes: bool = False) -> str:
     """Read a whole UTF-8 file as it is, line ends included.
 
     path (Path): The file; unpacked if it ends in `.gz`.
+    keep_bytes (bool): Keep bytes that are not UTF-8 as lone surrogates.
     RETURNS (str): The text, without byte order mark.
     RAISES (ConversionError): If the file is missing, broken or not UTF-8.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return "".join(_decode(raw, path, i) for i, raw in enumerate(file, start=1))
+            return "".join(
+                _decode(raw, path, i, keep_bytes) for i, raw in enumerate(file, start=1)
+            )
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ConversionError(
@@ -49,9 +56,15 @@ def read_text(path: Path) -> str:
         ) from error
 
 
-def _decode(raw: bytes, path: Path, number: int) -> str:
+def has_byte_order_mark(path: Path) -> bool:
+    """Whether a file, which can be read, starts with the mark that is left out."""
+    with path.open("rb") as file:
+        return file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+
+
+def _decode(raw: bytes, path: Path, number: int, keep_bytes: bool) -> str:
     try:
-        line = raw.decode("utf8")
+        line = raw.decode("utf8", errors="surrogateescape" if keep_bytes else "strict")
     except UnicodeDecodeError as error:
         raise ConversionError(
             Errors.T041.format(where=f"{path}:{number}", reason=error.reason)

@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from spacy_treecrf.data.alignment import LEFT_OUT, n_misaligned
-from spacy_treecrf.data.brat import ACROSS_LINES, read_brat
+from spacy_treecrf.data.brat import ACROSS_LINES, BAD_LINE, read_brat
 from spacy_treecrf.data.iob_layers import read_iob_layers
 from spacy_treecrf.data.records import ConversionError, Problems
 
@@ -128,8 +128,13 @@ def test_brat_without_tokens(tmp_path, mode):
 )
 def test_brat_ill_formed_line(tmp_path, line):
     path = write(tmp_path, "a b", f"T1\tX 0 1\ta\n{line}\n")
+    problems = Problems()
+    (sentence,) = read(path, problems)
+    assert sentence.spans == [(0, 1, "X")]
+    assert problems.counts == {BAD_LINE: 1}
+    assert problems.n_repairs == 1
     with pytest.raises(ConversionError, match=r"doc\.ann:2: no annotation of brat"):
-        read(path)
+        read(path, Problems(strict=True))
 
 
 @pytest.mark.parametrize("missing", [".ann", ".txt"])
