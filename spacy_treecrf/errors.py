@@ -283,8 +283,8 @@ class Warnings:
     )
 
     T130 = (
-        "[T130] {n_fit} of {total} spans fit the text if offsets count {unit}, but {n_read} "
-        "as {read}, which they were read as. Try --offsets {unit}."
+        "[T130] {n_fit} of {total} spans fit the text if offsets count {unit}, but "
+        "{n_read} as {read}, as they were read. Try --offsets {unit}."
     )
     T131 = (
         "[T131] {count} spans stand behind characters that JavaScript counts as two, and "

@@ -31,7 +31,10 @@ from .text_files import read_lines
 DOCUMENT = "-DOCSTART-"
 # Phrases that CoNLL-2000 and CoNLL-2003 mark with IOB tags, too.
 CHUNKS = frozenset(
-    "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NAC NX PC".split(),
+    (
+        *("NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP"),
+        *("INTJ", "LST", "UCP", "NAC", "NX", "PC"),
+    )
 )
 N_SHOWN = 3  # Values of a column in messages.
 

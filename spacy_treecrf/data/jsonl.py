@@ -1,171 +1,271 @@
-"""JSON Lines: the uniform format, and character offsets as annotation tools write them.
+"""JSON Lines and JSON: the uniform format, and what annotation tools write.
 
-A line is one of
+A record is one of
 
 - uniform: `{"id", "doc", "tokens": [str], "spaces": [bool] | null,
   "spans": [[start, end_exclusive, label], ...]}`, offsets counted in tokens;
+- GLiNER: `{"tokenized_text": [str], "ner": [[start, end_inclusive, label], ...]}`;
 - Prodigy (`spans_manual`): `{"text", "tokens": [{"text", "start", "end", "ws"}],
   "spans": [{"start", "end", "label"}], "answer"}`, offsets counted in characters;
 - doccano: `{"text", "label": [[start, end, label], ...]}`, the list also named
-  `labels` or `entities`, its members also `{"start_offset", "end_offset", "label"}`.
+  `labels` or `entities`, its members also `{"start_offset", "end_offset", "label"}`;
+- Label Studio: JSON `{"data": {"text"}, "annotations": [{"result": [{"value": {"start",
+  "end", "text", "labels": [str]}}]}]}`, and JSON-MIN `{"text", "label": [{"start",
+  "end", "text", "labels"}]}`;
+- spaCy's training data of old: `[text, {"entities": [[start, end, label], ...]}]`.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
-
-from spacy_treecrf.errors import Errors
+from typing import Any
 
 from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
+from .json_layouts import (
+    BAD_SPAN,
+    OTHER_ANNOTATORS,
+    UNANNOTATED,
+    Annotated,
+    LayoutError,
+    SkippedRecord,
+    is_json_min,
+    is_task,
+    is_triple,
+    is_words,
+    read_task,
+    read_text_record,
+)
+from .json_records import is_record, read_records, show
+from .offsets import Bounds, OffsetMap, Offsets
 from .records import (
-    ConversionError,
     Problems,
     Sentence,
-    checked_sentence,
+    checked_records,
     default_id,
+    is_encodable,
 )
-from .text_files import read_lines
 
-# Where tools put the spans, in the order in which we look.
-SPAN_FIELDS = ("spans", "label", "labels", "entities")
-UNANNOTATED = "texts without a field for spans (" + ", ".join(SPAN_FIELDS) + "): kept"
+__all__ = ["BAD_SPAN", "LAYOUTS", "UNANNOTATED", "read_jsonl"]
+
+LAYOUTS = (
+    '{"tokens", "spans": [[start, end, label]]}; {"text", "spans", "label", "labels" or '
+    '"entities": [[start, end, label]] or [{"start", "end", "label"}]} (Prodigy, '
+    'doccano); {"data": {"text"}, "annotations": [{"result"}]} and {"text", "label": '
+    '[{"start", "end", "labels"}]} (Label Studio); {"tokenized_text", "ner": [[start, '
+    'end, label]]} with inclusive ends (GLiNER); [text, {"entities": [[start, end, '
+    "label]]}] (spaCy 2)"
+)
+BAD_RECORD = "records of no known layout: left out"
+BAD_TOKENS = "texts whose tokens do not fit them: split anew"
+BAD_TEXT = "texts that no Doc can hold: left out"
+
+# Words, whether a space follows each, their bounds, and whether the record gives them.
+Tokens = tuple[list[str], list[bool], list[Bounds], bool]
 
 
 def read_jsonl(
-    path: Path, problems: Problems, tokenize: Tokenize, mode: AlignmentMode = "strict"
-) -> Iterator[Sentence]:
-    """Read a JSON Lines file.
-
-    path (Path): The file, `.jsonl` or `.jsonl.gz`.
-    problems (Problems): Takes misaligned spans and examples not accepted.
-    tokenize (Tokenize): Splits a text that comes without tokens.
-    mode (AlignmentMode): What becomes of misaligned spans.
-    YIELDS (Sentence): One record a line, but for those whose answer is not "accept".
-    RAISES (ConversionError): If a line is no JSON or has not the fields above.
-    """
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConversionError(
-                Errors.T043.format(where=where, reason=str(error))
-            ) from error
-        if not isinstance(record, dict):
-            raise _bad(where, f"expected an object, received {_show(record)}")
-        answer = record.get("answer", "accept")
-        if answer != "accept":
-            problems.add(f"examples with the answer {answer!r}: left out", where)
-            continue
-        name = record.get("id")
-        sentence = _read_record(record, where, problems, tokenize, mode)
-        # Numbers are names too (doccano counts its texts).
-        sentence.id = default_id(path, number - 1) if name is None else str(name)
-        if record.get("doc") is not None:
-            sentence.doc = str(record["doc"])
-        yield checked_sentence(sentence, where, problems)
-
-
-def _read_record(
-    record: dict[str, Any],
-    where: str,
+    path: Path,
     problems: Problems,
     tokenize: Tokenize,
-    mode: AlignmentMode,
+    mode: AlignmentMode = "strict",
+    offsets: Offsets | None = None,
+) -> Iterator[Sentence]:
+    """Read a file of JSON Lines, or of JSON with an array of records.
+
+    path (Path): The file; unpacked if it ends in `.gz`.
+    problems (Problems): Takes misaligned spans, examples not accepted, and what is not
+        understood.
+    tokenize (Tokenize): Splits a text that comes without tokens.
+    mode (AlignmentMode): What becomes of misaligned spans.
+    offsets (Offsets | None): What offsets in characters count; None: code points.
+    YIELDS (Sentence): One sentence a record, but for those whose answer is not "accept".
+    RAISES (ConversionError): If the file can't be read, or something is to repair and
+        `problems` is strict.
+    """
+    reader = _Reader(problems, tokenize, mode, offsets or Offsets())
+    for line, number, record in read_records(path, problems):
+        where = f"{path}:{line}"
+        try:
+            sentence = reader.read(record, where)
+        except SkippedRecord as skipped:
+            problems.add(str(skipped), where)
+            continue
+        except LayoutError as error:
+            problems.repair(BAD_RECORD, f"{where}: {error}", lost_record=True)
+            continue
+        if sentence is not None:
+            sentence.id = sentence.id or default_id(path, number)
+            yield from checked_records(sentence, where, problems)
+
+
+class _Reader:
+    """Reads the records of one file."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        tokenize: Tokenize,
+        mode: AlignmentMode,
+        offsets: Offsets,
+    ) -> None:
+        self.problems = problems
+        self.tokenize = tokenize
+        self.mode = mode
+        self.offsets = offsets
+        # Texts of JSON-MIN, which has a record for each annotator.
+        self.seen: set[tuple[str, str]] = set()
+
+    def read(self, record: Any, where: str) -> Sentence | None:
+        """Read a record; None if it was counted as a problem."""
+        if isinstance(record, list) and is_record(record):
+            record = {"text": record[0], **record[1]}
+        if not isinstance(record, dict):
+            raise LayoutError(f"expected an object, received {show(record)}")
+        answer = record.get("answer", "accept")
+        if answer != "accept":
+            raise SkippedRecord(f"examples with the answer {answer!r}: left out")
+        sentence = self._read_spans(record, where)
+        if sentence is None:
+            return None
+        # Numbers are names too (doccano counts its texts).
+        name, doc = _find_name(record, "id"), _find_name(record, "doc")
+        sentence.id = "" if name is None else str(name)
+        sentence.doc = None if doc is None else str(doc)
+        return sentence
+
+    def _read_spans(self, record: dict[str, Any], where: str) -> Sentence | None:
+        if "tokenized_text" in record:
+            return _read_gliner(record, where, self.problems)
+        tokens, text = record.get("tokens"), record.get("text")
+        if is_words(tokens) and (tokens or not isinstance(text, str)):
+            return _read_uniform(record, tokens, where, self.problems)
+        if is_task(record):
+            return self._align(read_task(record, where, self.problems), where)
+        if is_json_min(record) and self._is_seen(record):
+            self.problems.add(OTHER_ANNOTATORS, where)
+            return None
+        return self._align(read_text_record(record, where, self.problems), where)
+
+    def _is_seen(self, record: dict[str, Any]) -> bool:
+        key = str(record.get("id")), str(record.get("text"))
+        is_seen = key in self.seen
+        self.seen.add(key)
+        return is_seen and record.get("id") is not None
+
+    def _align(self, annotated: Annotated, where: str) -> Sentence | None:
+        if not is_encodable(annotated.text):
+            shown = show(annotated.text)
+            self.problems.repair(BAD_TEXT, f"{where}: {shown}", lost_record=True)
+            return None
+
+        def split(text: str) -> tuple[Tokens, list[Bounds]]:
+            if annotated.tokens:
+                place = OffsetMap(text, self.offsets.unit)
+                found = _read_tokens(annotated.tokens, text, place)
+                if found is not None:
+                    return (*found, True), found[2]
+            words, spaces = self.tokenize(text)
+            bounds = token_bounds(words, spaces)
+            return (words, spaces, bounds, False), bounds
+
+        text, (words, spaces, bounds, given), spans = self.offsets.read(
+            annotated.text, annotated.annotations, split, self.problems, where
+        )
+        if annotated.tokens and not given:
+            reason = "tokens of which one does not fit the text there"
+            detail = f"{where}: {reason}: {show(annotated.tokens)}"
+            self.problems.repair(BAD_TOKENS, detail)
+        aligner = Aligner(text, bounds, self.problems, self.mode)
+        aligned = [aligner.align(*span) for span in spans]
+        return Sentence(
+            "",
+            words,
+            [span for span in aligned if span is not None],
+            spaces=spaces,
+            own_tokens=False,
+            given_tokens=given,
+        )
+
+
+def _find_name(record: dict[str, Any], name: str) -> Any:
+    """A name of the record, or of the tool's own data about it."""
+    for fields in (record, record.get("meta"), record.get("data")):
+        if isinstance(fields, dict) and fields.get(name) is not None:
+            return fields[name]
+    return None
+
+
+def _read_uniform(
+    record: dict[str, Any], tokens: list[str], where: str, problems: Problems
 ) -> Sentence:
-    tokens, text = record.get("tokens"), record.get("text")
-    if _is_words(tokens) and (tokens or not isinstance(text, str)):
-        return _read_uniform(record, tokens, where)
-    if not isinstance(text, str):
-        raise _bad(where, "expected 'tokens', a list of strings, or 'text', a string")
-    if tokens:
-        words, spaces, bounds = _read_tokens(tokens, text, where)
-    else:
-        words, spaces = tokenize(text)
-        bounds = token_bounds(words, spaces)
-    field = next((f for f in SPAN_FIELDS if f in record), None)
-    if field is None:
-        problems.add(UNANNOTATED, where)
-    annotated = (record[field] or []) if field else []
-    if not isinstance(annotated, list):
-        raise _bad(where, f"expected {field!r}, a list, not {_show(annotated)}")
-    spans = [_character_span(span, where) for span in annotated]
-    aligner = Aligner(text, bounds, problems, mode)
-    aligned = [aligner.align(*span, where) for span in spans]
-    return Sentence(
-        "", words, [s for s in aligned if s], spaces=spaces, own_tokens=False
-    )
-
-
-def _read_uniform(record: dict[str, Any], tokens: list[str], where: str) -> Sentence:
     spaces, spans = record.get("spaces"), record.get("spans")
     if spaces is not None and not (
         isinstance(spaces, list) and all(isinstance(s, bool) for s in spaces)
     ):
-        raise _bad(where, f"expected 'spaces', a list of booleans, not {_show(spaces)}")
+        raise LayoutError(f"expected 'spaces', a list of booleans, not {show(spaces)}")
     if not isinstance(spans, list):
-        raise _bad(where, f"expected 'spans', a list, not {_show(spans)}")
-    for span in spans:
-        if not _is_triple(span):
-            raise _bad(where, f"expected a span [start, end, label], not {_show(span)}")
-    return Sentence("", tokens, [(s, e, label) for s, e, label in spans], spaces=spaces)
-
-
-def _is_words(tokens: Any) -> TypeGuard[list[str]]:
-    return isinstance(tokens, list) and all(isinstance(t, str) for t in tokens)
-
-
-def _is_triple(span: Any) -> bool:
-    # JSON's true is an int to Python.
-    return (
-        isinstance(span, list)
-        and len(span) == 3
-        and all(isinstance(i, int) and not isinstance(i, bool) for i in span[:2])
-        and isinstance(span[2], str)
+        raise LayoutError(
+            f"expected 'spans', a list, not {show(spans)}; there are "
+            f"{', '.join(map(repr, record))}"
+        )
+    triples = _triples(spans, where, problems)
+    return Sentence(
+        "", tokens, [(s, e, label) for s, e, label in triples], spaces=spaces
     )
 
 
-def _character_span(span: Any, where: str) -> tuple[int, int, str]:
-    if isinstance(span, dict):
-        start = span.get("start", span.get("start_offset"))
-        span = [start, span.get("end", span.get("end_offset")), span.get("label")]
-    if not _is_triple(span):
-        raise _bad(
-            where, f"expected a span with start, end and label, not {_show(span)}"
+def _read_gliner(record: dict[str, Any], where: str, problems: Problems) -> Sentence:
+    tokens, spans = record["tokenized_text"], record.get("ner")
+    if not is_words(tokens):
+        raise LayoutError(
+            f"expected 'tokenized_text', a list of strings, not {show(tokens)}"
         )
-    return span[0], span[1], span[2]
+    if not isinstance(spans, list):
+        raise LayoutError(
+            f"expected 'ner', a list, not {show(spans)}; there are "
+            f"{', '.join(map(repr, record))}"
+        )
+    # Its ends are the last tokens themselves.
+    triples = _triples(spans, where, problems)
+    return Sentence("", tokens, [(s, e + 1, label) for s, e, label in triples])
+
+
+def _triples(spans: list[Any], where: str, problems: Problems) -> Iterator[list[Any]]:
+    for span in spans:
+        if is_triple(span):
+            yield span
+        else:
+            problems.repair(
+                BAD_SPAN,
+                f"{where}: expected a span [start, end, label], not {show(span)}",
+            )
 
 
 def _read_tokens(
-    tokens: Any, text: str, where: str
-) -> tuple[list[str], list[bool], list[tuple[int, int]]]:
-    """Tokens with character offsets; what lies between them becomes tokens as well."""
+    tokens: Any, text: str, place: OffsetMap
+) -> tuple[list[str], list[bool], list[Bounds]] | None:
+    """Tokens with character offsets; what lies between them becomes tokens as well.
+
+    None if one of them does not fit the text.
+    """
     words: list[str] = []
     spaces: list[bool] = []
-    bounds: list[tuple[int, int]] = []
+    bounds: list[Bounds] = []
 
     def add(start: int, end: int) -> None:
         words.append(text[start:end])
         spaces.append(False)
         bounds.append((start, end))
 
+    if not isinstance(tokens, list):
+        return None
     position = 0
-    for token in [*tokens, {"start": len(text), "end": len(text)}]:
-        start, end = (
-            (token.get("start"), token.get("end"))
-            if isinstance(token, dict)
-            else (None, None)
-        )
-        if not (
-            isinstance(start, int)
-            and isinstance(end, int)
-            and position <= start <= end <= len(text)
-            and token.get("text", text[start:end]) == text[start:end]
-        ):
-            raise _bad(where, f"token {_show(token)} does not fit the text there")
+    for token in [*tokens, None]:
+        start, end = len(text), len(text)
+        if token is not None:
+            found = _token_bounds(token, text, place)
+            if found is None or found[0] < position:
+                return None
+            start, end = found
         if words and text[position : position + 1] == " " and position < start:
             spaces[-1] = True
             position += 1
@@ -177,10 +277,17 @@ def _read_tokens(
     return words, spaces, bounds
 
 
-def _show(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def _bad(where: str, reason: str) -> ConversionError:
-    return ConversionError(Errors.T044.format(where=where, reason=reason))
+def _token_bounds(token: Any, text: str, place: OffsetMap) -> Bounds | None:
+    if not isinstance(token, dict):
+        return None
+    start, end = token.get("start"), token.get("end")
+    if not (isinstance(start, int) and isinstance(end, int)):
+        return None
+    first, last = place(start), place(end)
+    if first is None or last is None or not 0 <= first <= last <= len(text):
+        return None
+    return (
+        (first, last)
+        if token.get("text", text[first:last]) == text[first:last]
+        else None
+    )

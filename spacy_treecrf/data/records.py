@@ -86,7 +86,7 @@ class Problems:
         self.counts[kind] += 1
         named = self.named.setdefault(kind, [])
         if len(named) < self.n_named:
-            named.append(detail)
+            named.append(_printable(detail))
 
     def repair(self, kind: str, detail: str, lost_record: bool = False) -> None:
         """Count one repair.
@@ -97,7 +97,9 @@ class Problems:
         RAISES (ConversionError): If `strict`.
         """
         if self.strict:
-            raise ConversionError(Errors.T120.format(kind=kind, detail=detail))
+            raise ConversionError(
+                Errors.T120.format(kind=kind, detail=_printable(detail).rstrip("."))
+            )
         self.repairs.add(kind)
         self.lost_records += lost_record
         self.add(kind, detail)
@@ -228,6 +230,11 @@ def is_encodable(string: str) -> bool:
 def is_undecoded(string: str) -> bool:
     """Whether a string holds bytes that are not UTF-8, as `read_lines` keeps them."""
     return any("\udc80" <= char <= "\udcff" for char in string)
+
+
+def _printable(detail: str) -> str:
+    # Lone surrogates can't be printed.
+    return detail.encode("utf8", errors="backslashreplace").decode("utf8")
 
 
 def _bad(where: str, reason: str) -> ConversionError:

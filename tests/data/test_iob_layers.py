@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_treecrf.data.iob_layers import (
-    BAD_SENTENCE,
     LIKE_CHUNKS,
     SPACES,
     read_iob_layers,

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,9 @@ def test_jsonl_uniform():
 def test_jsonl_prodigy_takes_accepted_examples():
     problems = Problems()
     first, second = read(SAMPLES / "prodigy.jsonl", problems)
-    assert first == Sentence("prodigy-0", NEWS, NEWS_SPANS, None, NEWS_SPACES, False)
+    assert first == Sentence(
+        "prodigy-0", NEWS, NEWS_SPANS, None, NEWS_SPACES, False, given_tokens=True
+    )
     assert second.spans == [(0, 3, "GREETING"), (2, 3, "GPE")]
     assert problems.counts == {
         "examples with the answer 'reject': left out": 1,
@@ -164,9 +167,18 @@ def test_jsonl_blank_lines_and_names(tmp_path):
 )
 def test_jsonl_broken_lines_are_named(tmp_path, line, message):
     path = tmp_path / "file.jsonl"
-    path.write_text('{"tokens": ["a"], "spans": []}\n' + line + "\n", encoding="utf8")
-    with pytest.raises(ConversionError, match=rf"file\.jsonl:2: .*{message}"):
-        read(path)
+    good = '{"tokens": ["good"], "spans": [[0, 1, "X"]]}\n'
+    path.write_text(good + line + "\n" + good, encoding="utf8")
+    with pytest.raises(ConversionError, match=rf"T120.*file\.jsonl:2: .*{message}"):
+        read(path, Problems(strict=True))
+    problems = Problems()
+    sentences = read(path, problems)
+    # What is wrong costs itself alone: the span, or the record.
+    assert len(sentences) == 3 - problems.lost_records
+    assert [s.spans for s in sentences if s.tokens == ["good"]] == [[(0, 1, "X")]] * 2
+    assert [s.spans for s in sentences if s.tokens != ["good"]] in ([], [[]])
+    (named,) = (problems.named[kind] for kind in problems.repairs)
+    assert re.search(rf"file\.jsonl:2: .*{message}", named[0])
 
 
 # Documents' counts stand in the corpora's own tables: sentences, tokens, spans, inner
