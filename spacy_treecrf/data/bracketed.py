@@ -11,7 +11,7 @@ sentence start with that sign. Columns in messages count characters from 1.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 SEPARATORS = " \t"
@@ -122,15 +122,17 @@ def format_line(tokens: Sequence[str], spans: Iterable[TokenSpan]) -> str:
 
 
 def read_bracketed(
-    path: str | Path,
+    path: str | Path, on_error: Callable[[ValueError], None] | None = None
 ) -> Iterator[tuple[int, list[str], list[TokenSpan]]]:
     """Read a file of sentences in inline brackets (UTF-8).
 
     path (Union[str, Path]): The file.
+    on_error (Optional[Callable[[ValueError], None]]): Takes the error of a line that is
+        not well formed, which is passed over then.
     YIELDS (Tuple[int, List[str], List[Tuple[int, int, str]]]): Line number (from 1),
         tokens and spans of each sentence; comments and empty lines are skipped.
-    RAISES (ValueError): If a line is not well formed; the message starts with
-        path:line.
+    RAISES (ValueError): If a line is not well formed and `on_error` is not given; the
+        message starts with path:line.
     """
     # Bytes, because text mode decodes in blocks and loses the line of a bad character.
     with Path(path).open("rb") as file:
@@ -147,7 +149,11 @@ def read_bracketed(
                     continue
                 tokens, spans = parse_line(line)
             except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from error
+                named = ValueError(f"{path}:{number}: {error}")
+                if on_error is None:
+                    raise named from error
+                on_error(named)
+                continue
             yield number, tokens, spans
 
 

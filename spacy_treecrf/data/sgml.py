@@ -14,15 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacy_treecrf.errors import Errors
-
 from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
 from .records import (
-    ConversionError,
     LabelledSpan,
     Problems,
     Sentence,
-    checked_sentence,
+    checked_records,
+    is_encodable,
     stem,
 )
 from .text_files import read_text
@@ -36,6 +34,9 @@ TOKENS = re.compile(
     r"|(?P<text>[^<]+)|(?P<stray><)",
     re.DOTALL,
 )
+STRAY = "brackets '<' that open no tag: read as text"
+BAD_ELEMENT = "elements without TYPE, or not opened and closed in one text: left out"
+BAD_TEXT = "texts that are not UTF-8: left out"
 TYPE = re.compile(
     r"""\bTYPE\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
 )
@@ -71,17 +72,19 @@ def read_sgml(
     """Read a file of one or more documents.
 
     path (Path): The file.
-    problems (Problems): Takes names that do not begin and end at token borders.
+    problems (Problems): Takes names that do not begin and end at token borders, and
+        mark-up that is ill-formed.
     tokenize (Tokenize): Splits the text.
     mode (AlignmentMode): What becomes of such names.
     YIELDS (Sentence): One record for each text between two tags other than the three
         elements: a sentence where they are marked, else a paragraph.
-    RAISES (ConversionError): If an element is not closed, closed twice or without TYPE.
+    RAISES (ConversionError): If the file can't be read; or if an element is not closed,
+        closed twice or without TYPE, and `problems` is strict.
 
     Deviates: MIN, ALT and STATUS="OPT", which the official scorer honours, are not read.
     """
     number, name, count = 0, stem(path), 0
-    for tag, chunk in _read_chunks(path):
+    for tag, chunk in _read_chunks(path, problems):
         if tag == "DOC":
             number, count = number + 1, 0
             name = f"{stem(path)}-{number}"
@@ -91,18 +94,22 @@ def read_sgml(
         if tag in SKIPPED:
             name = text if tag in NAMES else name
             continue
+        where = f"{path}:{chunk.line}"
+        if not is_encodable(text):
+            detail = f"{where}: not UTF-8: {text[:60]!r}"
+            problems.repair(BAD_TEXT, detail, lost_record=True)
+            continue
         words, spaces = tokenize(text)
         sentence = Sentence(
             f"{name}-{count}", words, [], name, spaces, own_tokens=False
         )
         count += 1
-        where = f"{path}:{chunk.line}"
         aligner = Aligner(text, token_bounds(words, spaces), problems, mode)
         for start, end, label in chunk.names:
             found = aligner.align(*_without_space(text, start, end), label, where)
             if found is not None:
                 sentence.spans.append(found)
-        yield checked_sentence(sentence, where, problems)
+        yield from checked_records(sentence, where, problems)
 
 
 def _without_space(text: str, start: int, end: int) -> tuple[int, int]:
@@ -110,13 +117,17 @@ def _without_space(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 
-def _read_chunks(path: Path) -> Iterator[tuple[str, _Chunk]]:
+def _read_chunks(path: Path, problems: Problems) -> Iterator[tuple[str, _Chunk]]:
     """Each text and the last structural tag before it, in upper case."""
     tag, line, chunk = "", 1, _Chunk(1)
-    for match in TOKENS.finditer(read_text(path)):
+    for match in TOKENS.finditer(read_text(path, keep_bytes=True)):
         where = f"{path}:{line}"
         if match["stray"]:
-            raise _error(where, "'<' that opens no tag: write &lt; for the character")
+            problems.repair(
+                STRAY, f"{where}: '<' that opens no tag: write &lt; for the character"
+            )
+            # Only what `html.unescape` makes of it is text.
+            chunk.add("&lt;")
         if match["text"]:
             if not chunk.length:
                 chunk.line = line
@@ -124,41 +135,45 @@ def _read_chunks(path: Path) -> Iterator[tuple[str, _Chunk]]:
         elif match["tag"]:
             name = match["tag"].upper()
             if name in ELEMENTS:
-                _open_or_close(chunk, match, name, where, line)
+                _open_or_close(chunk, match, name, where, line, problems)
             else:
-                _require_closed(chunk, path)
+                _require_closed(chunk, path, problems)
                 yield tag, chunk
                 # Behind a closing tag the text belongs to the element around it.
                 tag, chunk = "" if match["close"] else name, _Chunk(line)
         line += match.group().count("\n")
-    _require_closed(chunk, path)
+    _require_closed(chunk, path, problems)
     yield tag, chunk
 
 
 def _open_or_close(
-    chunk: _Chunk, match: re.Match[str], name: str, where: str, line: int
+    chunk: _Chunk,
+    match: re.Match[str],
+    name: str,
+    where: str,
+    line: int,
+    problems: Problems,
 ) -> None:
     if not match["close"]:
         found = TYPE.search(match["rest"])
         kind = html.unescape("".join(filter(None, found.groups()))) if found else ""
         if not kind:
-            raise _error(where, f"{name} without TYPE")
+            problems.repair(BAD_ELEMENT, f"{where}: {name} without TYPE")
+        # One without TYPE is kept for the tag that closes it.
         chunk.opened.append((f"{name}/{kind}", chunk.length, line))
         return
     if not chunk.opened or not chunk.opened[-1][0].startswith(f"{name}/"):
-        raise _error(where, f"</{name}> that closes nothing")
+        problems.repair(BAD_ELEMENT, f"{where}: </{name}> that closes nothing")
+        return
     label, start, _ = chunk.opened.pop()
-    chunk.names.append((start, chunk.length, label))
+    if not label.endswith("/"):
+        chunk.names.append((start, chunk.length, label))
 
 
-def _require_closed(chunk: _Chunk, path: Path) -> None:
-    if chunk.opened:
-        label, _, line = chunk.opened[-1]
-        raise _error(f"{path}:{line}", f"{label} is not closed before the next tag")
-
-
-def _error(where: str, reason: str) -> ConversionError:
-    return ConversionError(Errors.T044.format(where=where, reason=reason))
+def _require_closed(chunk: _Chunk, path: Path, problems: Problems) -> None:
+    for label, _, line in chunk.opened:
+        detail = f"{path}:{line}: {label} is not closed before the next tag"
+        problems.repair(BAD_ELEMENT, detail)
 
 
 def format_sgml(

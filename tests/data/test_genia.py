@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_treecrf.data.genia import read_genia
+from spacy_treecrf.data.genia import BAD_BLOCK, NO_TAGS, read_genia
 from spacy_treecrf.data.records import ConversionError, Problems, Sentence
 from spacy_treecrf.data.statistics import SpanCounts
 
@@ -38,10 +38,10 @@ def read(path, problems=None):
     return list(read_genia(path, Problems() if problems is None else problems))
 
 
-def read_lines(tmp_path, *lines):
+def read_lines(tmp_path, *lines, problems=None):
     path = tmp_path / "file.data"
     path.write_text("\n".join(lines), encoding="utf8")
-    return read(path)
+    return read(path, problems)
 
 
 def test_genia_four_lines():
@@ -75,20 +75,33 @@ def test_genia_round_trip(tmp_path_factory, has_tags, separator, records, n_cut)
     assert [(s.tokens, sorted(s.spans)) for s in got] == records
 
 
-@given(st.lists(sentences(), min_size=2, max_size=4), st.data())
-def test_genia_a_lost_line_is_an_error(tmp_path_factory, records, data):
+@given(st.lists(sentences(), min_size=3, max_size=5), st.data())
+def test_genia_a_lost_line_costs_its_block_alone(tmp_path_factory, records, data):
     lines = written(records, has_tags=True)
     # A blank last line may be missing, and so may a lost one before it.
     lost = data.draw(st.integers(0, len(lines) - 5))
-    with pytest.raises(ConversionError, match=r"T052"):
-        read_lines(tmp_path_factory.mktemp("genia"), *lines[:lost], *lines[lost + 1 :])
+    rest = lines[:lost] + lines[lost + 1 :]
+    folder = tmp_path_factory.mktemp("genia")
+    problems = Problems()
+    got = [
+        (s.tokens, sorted(s.spans))
+        for s in read_lines(folder, *rest, problems=problems)
+    ]
+    others = records[: lost // 4] + records[lost // 4 + 1 :]
+    block = records[lost // 4]
+    assert got in (others, records)
+    # Only a line of tags or a blank one can be done without.
+    assert got == others or (lost % 4 in (1, 3) and block in got)
+    assert problems.n_repairs == 1
+    with pytest.raises(ConversionError, match="T120"):
+        read_lines(folder, *rest, problems=Problems(strict=True))
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         (["a b", "N N", "", "", "a", "0,1 X", "", ""], ":6: expected part-of-speech"),
-        (["a b", "0,1 X", "", "a", "N", "", ""], ":5: expected spans"),
+        (["a b", "0,1 X", "", "a", "N", "", ""], ":2: expected part-of-speech"),
         (["a b", "N N", "0-1 X", ""], ":3: expected spans .* received '0-1 X'"),
         (["a b", "N N", "0,1 X", "c"], ":4: expected nothing"),
         (["a b", "N N", "0,1", ""], ":3: expected spans"),
@@ -100,8 +113,25 @@ def test_genia_a_lost_line_is_an_error(tmp_path_factory, records, data):
     ],
 )
 def test_genia_names_the_bad_line(tmp_path, lines, message):
-    with pytest.raises(ConversionError, match=rf"file\.data{message}"):
-        read_lines(tmp_path, *lines)
+    with pytest.raises(ConversionError, match=rf"T120.*file\.data{message}"):
+        read_lines(tmp_path, *lines, problems=Problems(strict=True))
+    good = ["c d", "N N", "1,2 X", ""]
+    problems = Problems()
+    more = [] if not lines[-1] else [""]
+    *_, last = read_lines(tmp_path, *lines, *more, *good * 3, problems=problems)
+    assert (last.tokens, last.spans) == (["c", "d"], [(1, 2, "X")])
+    assert problems.n_repairs
+
+
+def test_genia_blocks_without_tags_among_others_are_read(tmp_path):
+    problems = Problems()
+    lines = ["a b", "N V", "0,1 X", ""] * 3 + ["b a", "1,2 Y", "", "N V", "0,1 Z", ""]
+    *_, first, second = read_lines(tmp_path, *lines, problems=problems)
+    assert (first.spans, second.spans) == ([(0, 1, "X")], [(1, 2, "Y")])
+    # The tags of a block whose tokens are lost are not taken for tokens.
+    assert problems.counts == {NO_TAGS: 1, BAD_BLOCK: 1}
+    assert "file.data:14: expected part-of-speech tags" in problems.named[NO_TAGS][0]
+    assert "file.data:17: expected" in problems.named[BAD_BLOCK][0]
 
 
 @pytest.mark.parametrize("lines", [[], ["", "", ""]])

@@ -1,5 +1,7 @@
 """MUC's mark-up."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,8 +93,14 @@ def test_sgml_misaligned_names_are_reported(file):
     ],
 )
 def test_sgml_errors_name_the_line(file, text, message):
-    with pytest.raises(ConversionError, match=message):
-        read(file, text)
+    good = '<s><ENAMEX TYPE="GOOD">x</ENAMEX></s>'
+    problems = Problems()
+    *_, last = read(file, text + good, problems)
+    assert last.spans == [(0, 1, "ENAMEX/GOOD")]
+    details = [d for kind in problems.repairs for d in problems.named[kind]]
+    assert any(re.search(message, detail) for detail in details)
+    with pytest.raises(ConversionError, match=f"T120.*{message}"):
+        read(file, text + good, Problems(strict=True))
 
 
 def test_sgml_write_marks_names_up():
