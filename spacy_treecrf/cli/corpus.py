@@ -11,7 +11,8 @@ from spacy_treecrf.data.public_corpora import CORPORA, find_source
 from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.errors import Errors
 
-from .convert import Format, Job, convert, make_language, make_reader
+from .conversion import Job, convert
+from .readers import Format, make_language, make_reader
 
 
 def corpus_cli(
@@ -65,6 +66,7 @@ def corpus_cli(
                 limit=limit if split == "train" else None,
                 # These corpora come with tokens, to which their spans are aligned.
                 max_misaligned=0.0,
+                format=Format(source.format),
             )
             msg.divider(split)
             convert(paths, output / f"{split}.spacy", job)

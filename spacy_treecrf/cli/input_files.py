@@ -23,6 +23,57 @@ def plan_outputs(
     RAISES (ConversionError): If an input is missing, a folder holds no file of the
         format, or two inputs would be written to the same file.
     """
+    paths = find_files(suffixes, inputs, only)
+    if output.suffix == ".spacy":
+        return {output: paths}
+    if output.is_file():
+        raise ConversionError(Errors.T047.format(path=output))
+    plan: dict[Path, list[Path]] = {}
+    for path in paths:
+        target = output / f"{stem(path)}.spacy"
+        if target in plan:
+            raise ConversionError(
+                Errors.T048.format(first=plan[target][0], second=path, target=target)
+            )
+        plan[target] = [path]
+    return plan
+
+
+def plan_splits(
+    suffixes: tuple[str, ...],
+    inputs: list[Path],
+    output: Path,
+    split: str,
+    only: Path | None = None,
+) -> list[Path]:
+    """Which input files go into train, dev and test.
+
+    suffixes (tuple[str, ...]): Endings of the files that are read from a folder.
+    inputs (list[Path]): Files and folders.
+    output (Path): The folder for the splits.
+    split (str): The shares, for messages.
+    only (Path | None): File that names the files to take, endings do not matter.
+    RETURNS (list[Path]): The input files.
+    RAISES (ConversionError): If an input is missing, a folder holds no file of the
+        format, or the output is no folder.
+    """
+    if output.suffix == ".spacy" or output.is_file():
+        reason = f"expected OUT to be a folder for three files, received {output}"
+        raise ConversionError(Errors.T124.format(split=split, reason=reason))
+    return find_files(suffixes, inputs, only)
+
+
+def find_files(
+    suffixes: tuple[str, ...], inputs: list[Path], only: Path | None = None
+) -> list[Path]:
+    """The files that are named, and those of the folders that are named.
+
+    suffixes (tuple[str, ...]): Endings of the files that are read from a folder.
+    inputs (list[Path]): Files and folders.
+    only (Path | None): File that names the files to take, endings do not matter.
+    RETURNS (list[Path]): The files.
+    RAISES (ConversionError): If one is missing, or a folder holds no such file.
+    """
     paths: list[Path] = []
     for path in inputs:
         if path.is_dir():
@@ -38,19 +89,7 @@ def plan_outputs(
             raise ConversionError(Errors.T040.format(path=path, reason="no such file"))
     if only is not None:
         paths = select_files(paths, only)
-    if output.suffix == ".spacy":
-        return {output: paths}
-    if output.is_file():
-        raise ConversionError(Errors.T047.format(path=output))
-    plan: dict[Path, list[Path]] = {}
-    for path in paths:
-        target = output / f"{stem(path)}.spacy"
-        if target in plan:
-            raise ConversionError(
-                Errors.T048.format(first=plan[target][0], second=path, target=target)
-            )
-        plan[target] = [path]
-    return plan
+    return paths
 
 
 def select_files(paths: list[Path], only: Path) -> list[Path]:

@@ -32,19 +32,21 @@ ENTITY = re.compile(
 )
 ACROSS_LINES = "annotations across lines: left out"
 BAD_LINE = "lines that are no annotation: left out"
+BAD_FILE = "texts whose .ann file is none of brat's, for the most part: left out"
 BROKEN_LINE = "annotation texts with a line break in the .ann file: joined"
 # The other kinds of line. A tab must follow their name, so that what an annotation's text
 # goes on with on the next line is not taken for one.
 OTHER_LINE = re.compile(r"(?:([REAMN])\d\S*|(#)\S*|(\*))\t.*")
 OTHER_LINES = {
-    "R": "relation",
-    "E": "event",
-    "A": "attribute",
-    "M": "modification",
-    "N": "normalisation",
-    "#": "note",
-    "*": "equivalence",
+    "R": "relation lines: left out",
+    "E": "event lines: left out",
+    "A": "attribute lines: left out",
+    "M": "modification lines: left out",
+    "N": "normalisation lines: left out",
+    "#": "note lines: left out",
+    "*": "equivalence lines: left out",
 }
+OTHER_KINDS = tuple(OTHER_LINES.values())
 
 Lines = list[tuple[Sentence, list[Bounds]]]
 
@@ -75,7 +77,15 @@ def read_brat(
     source = path.with_suffix(".txt")
     text = read_text(source)
     annotations = path.with_suffix(".ann")
+    n_bad = problems.counts[BAD_LINE]
+    n_other = sum(problems.counts[kind] for kind in OTHER_KINDS)
     entities = list(_read_entities(annotations, problems, offsets.unit))
+    n_bad = problems.counts[BAD_LINE] - n_bad
+    n_other = sum(problems.counts[kind] for kind in OTHER_KINDS) - n_other
+    if n_bad > len(entities) + n_other:
+        # Not of the format; without its entities the text would teach that it has none.
+        problems.repair(BAD_FILE, str(annotations), lost_record=True)
+        return
 
     def split(text: str) -> tuple[Lines, list[Bounds]]:
         if tokenized:
@@ -148,7 +158,7 @@ def _read_entities(
             last = None
         if other is not None:
             kind = next(filter(None, other.groups()))
-            problems.add(f"{OTHER_LINES[kind]} lines: left out", where)
+            problems.add(OTHER_LINES[kind], where)
         elif entity is not None:
             label, fragments, covered = entity.groups()
             bounds = [fragment.split() for fragment in fragments.split(";")]

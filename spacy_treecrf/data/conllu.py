@@ -126,7 +126,7 @@ def _read_blocks(path: Path) -> Iterator[_Block]:
             continue
         row = line.split("\t")
         if len(row) != N_COLUMNS:
-            block.problem = (
+            block.problem = block.problem or (
                 f"{where}: expected {N_COLUMNS} columns, received {len(row)}: "
                 f"{line[:60]!r}"
             )
@@ -142,7 +142,9 @@ def _read_blocks(path: Path) -> Iterator[_Block]:
         if not is_word:
             continue
         if not WORD.fullmatch(row[0]):
-            block.problem = f"{where}: expected a word's number, not {row[0]!r}"
+            block.problem = (
+                block.problem or f"{where}: expected a word's number, not {row[0]!r}"
+            )
             continue
         block.numbers.append(number)
         block.words.append(row[FORM])

@@ -179,9 +179,15 @@ def _check_columns(
     for c in columns:
         if not is_of_tags(c):
             tagged = [i for i in range(width) if i != column and is_of_tags(i)]
+            first = next(
+                number
+                for block in blocks
+                for number, row in zip(block.numbers, block.rows, strict=True)
+                if c < len(row) and parse_tag(row[c]) is None
+            )
             raise ConversionError(
                 Errors.T122.format(
-                    path=path,
+                    path=f"{path}:{first}",
                     column=c + 1,
                     values=_show_values(rows, c),
                     advice=_advise(rows, tagged),

@@ -15,7 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
-from spacy_treecrf.cli.convert import Format, make_reader
+from spacy_treecrf.cli.readers import Format, make_reader
 from spacy_treecrf.data.docbin import make_docs
 from spacy_treecrf.data.records import ConversionError, Problems
 
@@ -95,6 +95,7 @@ def test_convert_prints_counts(tmp_path):
         "Crossing pairs": "1",
         "Spans with several labels": "0",
         "Misaligned": "0",
+        "Repairs": "1",
         "GPE": "2",
         "ORG": "1",
         "X": "1",
@@ -221,7 +222,7 @@ def test_convert_warns_of_no_spans(tmp_path):
         (lambda path: None, "no such file"),
         (lambda path: path.write_bytes(b""), "holds no sentence"),
         (lambda path: path.write_bytes(b"\n\n\n"), "holds no sentence"),
-        (lambda path: path.write_bytes(b"a\tO\n\xff\n"), "[:.](1|2)[: ]"),
+        (lambda path: path.write_bytes(b"\xff\tO\n\xff\n"), "[:.](1|2)[: ]"),
         (lambda path: path.mkdir(), "holds no file that ends in"),
         (lambda path: path.write_bytes(b"[X \x00\x01 a|1\n" * 4), ":[13]"),
     ],
