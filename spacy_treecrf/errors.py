@@ -10,7 +10,8 @@ class Errors:
 
     T001 = (
         "[T001] Pipe '{name}' finds no spans under the key '{key}' in its training data "
-        "({n_docs} examples read). Keys that are there: {keys}. Set `spans_key` to one of "
+        "({n_docs} examples read), and no entities in `doc.ents` where that key is "
+        "missing. Keys that are there: {keys}. Set `spans_key` to one of "
         "them, or convert the data with `python -m spacy treecrf convert ... --spans-key "
         "{key}`. Note that `gold_preproc = true` and `max_length > 0` of "
         "`spacy.Corpus.v1` drop span groups: leave them at false and 0."
@@ -294,12 +295,12 @@ class Warnings:
 
     T101 = (
         "[T101] No score of key '{key}': none of the {n_docs} Docs scored has that span "
-        "group. Keys that are there: {keys}. Check `spans_key`, and that the evaluation "
-        "corpus was converted with it."
+        "group, or entities in `doc.ents` in its place. Keys that are there: {keys}. Check "
+        "`spans_key`, and that the evaluation corpus was converted with it."
     )
     T102 = (
-        "[T102] Pipe '{name}': {count} of {total} gold spans ({share:.1%}) under the key "
-        "'{key}' {problem}, for example {example}. In evaluation they still count as gold. "
+        "[T102] Pipe '{name}': {count} of {total} {what} ({share:.1%}) under the key "
+        "'{key}' {problem}, for example {example}. {evaluation}"
         "List them all with `python -m spacy treecrf debug-data`."
     )
     T103 = (
@@ -316,9 +317,15 @@ class Warnings:
     )
     T105 = (
         "[T105] Pipe '{name}': {count} of {total} training examples have no span group "
-        "'{key}' and are learnt from as if they had no entity. Keys that are there: "
+        "'{key}', nor entities in `doc.ents`, and are learnt from as if they had no "
+        "entity. Keys that are there: "
         "{keys}. `gold_preproc = true` and `max_length > 0` of `spacy.Corpus.v1` drop "
         "span groups: leave them at false and 0."
+    )
+    T145 = (
+        "[T145] Pipe '{name}': {count} of {total} examples have no span group '{key}': "
+        "their gold is what `doc.ents` holds, {entities} entities, of which none is "
+        "nested. Give them the group, an empty one too, if `doc.ents` is not meant."
     )
     T106 = (
         "[T106] Pipe '{name}': structure smoothing without potential normalisation is "

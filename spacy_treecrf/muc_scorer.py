@@ -14,7 +14,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.errors import Warnings
-from spacy_treecrf.scorers import LabelledSpan, aligned_predictions
+from spacy_treecrf.gold import LabelledSpan
+from spacy_treecrf.scorers import aligned_spans
 
 MODES = ("halves", "slots")
 ARTICLES = frozenset(("a", "an", "the"))
@@ -51,6 +52,8 @@ def muc_score(
     examples: Iterable[Example],
     *,
     spans_key: str = "nested",
+    missing_spans_key: str | None = None,
+    incorrect_spans_key: str | None = None,
     mode: str = "halves",
     elements: Mapping[str, str] | None = None,
     lenient_edges: bool = False,
@@ -59,8 +62,10 @@ def muc_score(
     """Score predicted names against gold.
 
     examples (Iterable[Example]): Predictions under the key; gold under the key where
-        it exists, else `doc.ents`. Examples without any annotation are left out.
+        it exists, else `doc.ents`. Examples without any annotation are left out, and so
+        are predictions over words that are not annotated.
     spans_key (str): Key of the span groups.
+    missing_spans_key, incorrect_spans_key: See `nested_score`.
     mode, elements, lenient_edges: See `make_muc_scorer`.
     RETURNS (dict[str, Any]): With K the key: the exact `spans_K_p`, `_r`, `_f` and
         `_per_type`; MUC's `spans_K_muc_p`, `_muc_r`, `_muc_f`. All None where no
@@ -72,13 +77,15 @@ def muc_score(
     group_keys: set[str] = set()
     unmapped: set[str] = set()
     for example in examples:
-        gold = gold_names(example, spans_key)
-        if gold is None:
+        aligned = aligned_spans(
+            example, spans_key, missing_spans_key, incorrect_spans_key
+        )
+        if aligned is None:
             n_skipped += 1
             group_keys.update(example.reference.spans.keys())
             continue
         n_scored += 1
-        predicted = aligned_predictions(example, spans_key)
+        gold, predicted = aligned
         exact.score_set(predicted, gold)
         for label in {span[2] for span in gold | predicted}:
             per_type.setdefault(label, PRFScore()).score_set(
@@ -125,20 +132,6 @@ def muc_score(
         f"{prefix}_muc_r": recall,
         f"{prefix}_muc_f": 2 * precision * recall / total if total else 0.0,
     }
-
-
-def gold_names(example: Example, spans_key: str) -> set[LabelledSpan] | None:
-    """Gold of an example.
-
-    example (Example): The example.
-    spans_key (str): Key of the gold group; without it, `doc.ents` is gold.
-    RETURNS (Optional[set[LabelledSpan]]): The names, None if nothing is annotated.
-    """
-    reference = example.reference
-    if spans_key not in reference.spans and not reference.has_annotation("ENT_IOB"):
-        return None
-    group = reference.spans.get(spans_key, reference.ents)
-    return {(span.start, span.end, span.label_) for span in group}
 
 
 def element(

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-import numpy as np
-from spacy.attrs import ORTH
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.errors import Warnings
-
-# (start, end, label) in tokens of the reference.
-LabelledSpan = tuple[int, int, str]
+from spacy_treecrf.gold import (
+    GoldKeys,
+    LabelledSpan,
+    aligned_gold,
+    read_gold,
+    same_tokens,
+)
 
 
 def make_nested_scorer(
@@ -23,8 +24,8 @@ def make_nested_scorer(
     """Build the scorer of nested entities, `spacy-treecrf.nested_scorer.v1`.
 
     missing_spans_key (str): Where gold marks regions that are not annotated; a
-        prediction inside one that is no gold span counts for nothing. Default: the
-        pipe's own setting.
+        prediction inside one that is neither gold nor marked as incorrect counts for
+        nothing. Default: the pipe's own setting.
     RETURNS (Callable): Takes examples and `spans_key`, returns scores.
     """
 
@@ -46,29 +47,36 @@ def nested_score(
     *,
     spans_key: str = "nested",
     missing_spans_key: str | None = None,
+    incorrect_spans_key: str | None = None,
     **_: Any,
 ) -> dict[str, Any]:
     """Score predicted spans against gold, exactly: start, end and label.
 
-    examples (Iterable[Example]): Predictions and gold.
+    examples (Iterable[Example]): Predictions under the key; gold under the key where
+        the reference has it, else in its `doc.ents`. Docs with neither are left out.
     spans_key (str): Key of the span groups.
     missing_spans_key (str): Key of the regions that are not annotated.
+    incorrect_spans_key (str): Key of the spans with labels known to be wrong, which
+        count as wrong in those regions too.
     RETURNS (dict[str, Any]): With K the key: `spans_K_p`, `_r`, `_f`, `_per_type`;
         `_inner_f` of spans strictly inside another gold span and `_outer_f` of the rest,
-        by the same rule for gold and predictions; `_unlabelled_f` of bare spans. All
-        None where no Doc has gold under the key.
+        by the same rule for gold and predictions, None where neither has any;
+        `_unlabelled_f` of bare spans. All None where no Doc has gold.
     """
     total, inner, outer, bare = PRFScore(), PRFScore(), PRFScore(), PRFScore()
     per_type: dict[str, PRFScore] = {}
     annotated, skipped = 0, 0
     keys: set[str] = set()
     for example in examples:
-        if spans_key not in example.reference.spans:
+        aligned = aligned_spans(
+            example, spans_key, missing_spans_key, incorrect_spans_key
+        )
+        if aligned is None:
             skipped += 1
             keys.update(example.reference.spans.keys())
             continue
         annotated += 1
-        gold, predicted = aligned_spans(example, spans_key, missing_spans_key)
+        gold, predicted = aligned
         total.score_set(predicted, gold)
         edges = {span[:2] for span in gold}
         deep = {span for span in gold | predicted if _is_inside(span, edges)}
@@ -98,65 +106,50 @@ def nested_score(
         f"{prefix}_per_type": {
             label: per_type[label].to_dict() for label in sorted(per_type)
         },
-        f"{prefix}_inner_f": inner.fscore,
-        f"{prefix}_outer_f": outer.fscore,
+        # As spaCy's scorer: no score where there was nothing to find and nothing found.
+        f"{prefix}_inner_f": inner.fscore if len(inner) else None,
+        f"{prefix}_outer_f": outer.fscore if len(outer) else None,
         f"{prefix}_unlabelled_f": bare.fscore,
     }
 
 
 def aligned_spans(
-    example: Example, spans_key: str, missing_spans_key: str | None = None
-) -> tuple[set[LabelledSpan], set[LabelledSpan]]:
+    example: Example,
+    spans_key: str,
+    missing_spans_key: str | None = None,
+    incorrect_spans_key: str | None = None,
+) -> tuple[set[LabelledSpan], set[LabelledSpan]] | None:
     """Gold and predicted spans of an example, both in tokens of the reference.
 
-    RETURNS (tuple[set, set]): Gold; predictions, without those inside a region that is
-        not annotated, unless they are gold. A prediction that fits no tokens of the
-        reference stays, at offsets that no gold span has, and so counts as wrong.
+    example (Example): The example.
+    spans_key, missing_spans_key, incorrect_spans_key: See `nested_score`.
+    RETURNS (Optional[tuple[set, set]]): Gold; predictions, without those of which
+        nobody can say whether they are right (see `Gold.is_open`). A prediction that
+        fits no tokens of the reference stays, at offsets that no gold span has, and so
+        counts as wrong. None if the reference is not annotated.
     """
-    reference: Doc = example.reference
-    gold = {(s.start, s.end, s.label_) for s in reference.spans[spans_key]}
-    predicted = aligned_predictions(example, spans_key)
-    if missing_spans_key is not None and missing_spans_key in reference.spans:
-        regions = [
-            (s.start, s.end, s.label_) for s in reference.spans[missing_spans_key]
-        ]
-        predicted = {
-            span
-            for span in predicted
-            if span in gold
-            or not any(
-                start <= span[0] and span[1] <= end and label in ("", span[2])
-                for start, end, label in regions
-            )
-        }
-    return gold, predicted
-
-
-def aligned_predictions(example: Example, spans_key: str) -> set[LabelledSpan]:
-    """Predicted spans of an example, in tokens of the reference.
-
-    RETURNS (set[LabelledSpan]): The spans; one that fits no tokens of the reference is
-        at offsets that no gold span has, and so counts as wrong.
-    """
+    keys = GoldKeys(spans_key, missing_spans_key, incorrect_spans_key)
+    reference = read_gold(example.reference, keys)
+    if reference.source is None:
+        return None
+    gold = set(reference.spans)
+    same = same_tokens(example)
+    if reference.missing or reference.unknown:
+        # Regions are as wide as learning takes them, hence in the predicted tokens.
+        regions = reference if same else aligned_gold(example, keys)
+    else:
+        regions = None
     predicted: set[LabelledSpan] = set()
-    aligned = same_tokens(example)
-    for span in example.predicted.spans.get(spans_key, []):
-        if aligned:
-            predicted.add((span.start, span.end, span.label_))
-            continue
-        found = example.get_aligned_spans_x2y([span], allow_overlap=True)
-        if found:
-            predicted.add((found[0].start, found[0].end, span.label_))
-        else:
-            predicted.add((-1 - span.start, -1 - span.end, span.label_))
-    return predicted
-
-
-def same_tokens(example: Example) -> bool:
-    """Whether predicted and reference Doc have the same tokens."""
-    # By the hashes of their texts: token by token took a tenth of an update.
-    x, y = (doc.to_array(ORTH) for doc in (example.predicted, example.reference))
-    return bool(np.array_equal(x, y))
+    for span in example.predicted.spans.get(keys.spans, []):
+        own = (span.start, span.end, span.label_)
+        found = own
+        if not same:
+            aligned = example.get_aligned_spans_x2y([span], allow_overlap=True)
+            ends = (aligned[0].start, aligned[0].end) if aligned else None
+            found = (*(ends or (-1 - span.start, -1 - span.end)), span.label_)
+        if found in gold or regions is None or not regions.is_open(own):
+            predicted.add(found)
+    return gold, predicted
 
 
 def _is_inside(span: LabelledSpan, edges: set[tuple[int, int]]) -> bool:

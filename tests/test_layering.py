@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "spacy_treecrf"
 ROOT = "spacy_treecrf"
 
 # Leaves of the pipeline layer that live at the top of the package.
-LEAVES = {"errors", "labels", "scorers", "muc_scorer", "augment", "speech"}
+LEAVES = {"errors", "labels", "gold", "scorers", "muc_scorer", "augment", "speech"}
 MAY_IMPORT = {
     "structure": set(),
     "hmm": set(),
@@ -21,7 +21,10 @@ MAY_IMPORT = {
     "data": LEAVES,
     "pipeline": {"ml", "structure", "hmm", "maxent", "rerank"} | LEAVES,
     "cli": {"pipeline", "data", "ml", "structure", "hmm", "maxent", "rerank"} | LEAVES,
-    **{leaf: {"errors", "labels", "scorers", "speech"} - {leaf} for leaf in LEAVES},
+    **{
+        leaf: {"errors", "labels", "gold", "scorers", "speech"} - {leaf}
+        for leaf in LEAVES
+    },
     "__init__": set(),
 }
 # Third-party packages that a layer must never import.

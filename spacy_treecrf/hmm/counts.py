@@ -29,6 +29,8 @@ class LabelledTokens:
     name_classes (np.ndarray): Its name class, 0 = NOT-A-NAME. Shape: (T,).
     begins (np.ndarray): Whether it is the first of its segment. Shape: (T,).
     lengths (np.ndarray): Tokens of each sentence, at least 1. Shape: (S,).
+    known (Optional[np.ndarray]): Whether the name class of each is known; by default
+        all are. Shape: (T,), bool.
     """
 
     words: np.ndarray
@@ -36,6 +38,7 @@ class LabelledTokens:
     name_classes: np.ndarray
     begins: np.ndarray
     lengths: np.ndarray
+    known: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ class RawEvents:
 def extract_events(
     tokens: LabelledTokens, n_classes: int, n_features: int, is_punctuation: np.ndarray
 ) -> RawEvents:
-    """Read off every event of a corpus.
+    """Read off every event of a corpus, but those that touch an unknown name class.
+
+    The end of a name before an unknown token is an event: the name's extent is known.
 
     tokens (LabelledTokens): The corpus.
     n_classes (int): Name classes, NOT-A-NAME included.
@@ -139,15 +144,23 @@ def extract_events(
     last_but_one = np.concatenate(([END_WORD], word_before[:-1]))
     last_but_one[is_first] = END_WORD
 
-    begins = tokens.begins
+    known = np.ones(n_tokens, bool) if tokens.known is None else tokens.known
+    known_before = np.concatenate(([True], known[:-1])) | is_first
+    known_behind = (
+        np.concatenate((known[1:], [True])) | is_last | (classes > NOT_A_NAME)
+    )
+    goes_on = known & known_behind
+    begins = tokens.begins & known & known_before
+    last = last[known[last]]
     # Boundaries: before each segment, and at the end of each sentence.
     before = np.concatenate((word_before[begins], words[last]))
     beyond = np.concatenate((last_but_one[begins], word_before[last]))
     before_class = np.concatenate((class_before[begins], classes[last]))
     outcome = np.concatenate((classes[begins], np.full(len(last), n_classes)))
-    beside = is_punctuation[before]
+    two_before = np.concatenate(([True], known_before[:-1])) | is_first
+    beside = is_punctuation[before] & np.append(two_before[begins], known_before[last])
     return RawEvents(
-        next_word=np.stack((pairs, next_pair, classes), axis=1),
+        next_word=np.stack((pairs, next_pair, classes), axis=1)[goes_on],
         first_word=np.stack(
             (pairs[begins], class_before[begins], classes[begins]), axis=1
         ),

@@ -33,6 +33,7 @@ class TaggingObjective:
         n_labels: int,
         cutoff: int,
         l2: float,
+        known: np.ndarray | None = None,
     ):
         """Collect the distinct contexts of the corpus and count the features.
 
@@ -45,25 +46,36 @@ class TaggingObjective:
         cutoff (int): How often a feature must occur.
         l2 (float): Strength of the prior: l2 / 2 times the sum of the squared weights
             is added to the negative log-likelihood of the corpus.
+        known (Optional[np.ndarray]): Whether the tag of each word is known; by default
+            all are. Unknown ones are no events, and a history that holds one is seen
+            as far as it is known: not at all, or the last tag alone. Shape: (T,), bool.
         """
         n_tags = count_tags(n_labels)
-        second_last, last = history_numbers(tags, lengths, n_tags)
-        history = second_last * (n_tags + 1) + last
-        rows = np.column_stack((columns, history.astype(np.int32)))
+        known = np.ones(len(tags), dtype=bool) if known is None else known
+        # One number more than those of tags and of "before the sentence": not known.
+        unseen = n_tags + 1
+        second_last, last = history_numbers(
+            np.where(known, tags, unseen), lengths, n_tags
+        )
+        second_last = np.where(last == unseen, unseen, second_last)
+        history = second_last * (n_tags + 2) + last
+        rows = np.column_stack((columns, history.astype(np.int32)))[known]
+        tags = tags[known]
         contexts, context = distinct_rows(rows)
         self.counts = np.bincount(context).astype(np.float64)
         n_contexts = len(contexts)
         of_tag = np.bincount(context * n_tags + tags, minlength=n_contexts * n_tags)
-        history = contexts[:, -1]
+        second_last, last = np.divmod(contexts[:, -1], n_tags + 2)
         predicates = np.column_stack(
             (
                 contexts[:, :-1],
-                n_columns + history % (n_tags + 1),
-                n_columns + n_tags + 1 + history,
+                n_columns + last,
+                n_columns + n_tags + 1 + second_last * (n_tags + 1) + last,
             )
         )
         is_known = predicates != n_columns
-        is_known[:, columns.shape[1] :] = True
+        is_known[:, -2] = last != unseen
+        is_known[:, -1] = (last != unseen) & (second_last != unseen)
         n_predicates = n_columns + (n_tags + 1) + (n_tags + 1) ** 2
         self.by_context = _binary_rows(predicates, is_known, n_predicates)
         self.by_predicate = self.by_context.T.tocsr()
@@ -127,6 +139,7 @@ def train(
     lower_case: Iterable[str] | None = None,
     max_iterations: int = MAX_ITERATIONS,
     progress: Progress | None = None,
+    known: np.ndarray | None = None,
 ) -> MaxEntModel:
     """Estimate a model from tagged text, gold tags being the history.
 
@@ -140,6 +153,8 @@ def train(
     max_iterations (int): Iterations at most.
     progress (Optional[Callable[[int, float], None]]): Is called after each iteration
         with its number and the objective in nats a word.
+    known (Optional[np.ndarray]): Whether the tag of each word is known; by default all
+        are. Shape: (T,), bool.
     RETURNS (MaxEntModel): The model.
 
     Source: Collins (2002), section 2.2.
@@ -153,7 +168,7 @@ def train(
     predicates = WordPredicates.learn(batch, cutoff, lower_case)
     columns = predicates.encode(batch)
     objective = TaggingObjective(
-        columns, predicates.n_columns, tags, batch.lengths, n_labels, cutoff, l2
+        columns, predicates.n_columns, tags, batch.lengths, n_labels, cutoff, l2, known
     )
     iteration = 0
     # Frequent features have far larger second derivatives than rare ones. Weights that

@@ -2,21 +2,28 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 from spacy.attrs import SENT_START
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import logger
 
 from spacy_treecrf.errors import Errors, Warnings
-from spacy_treecrf.scorers import same_tokens
+from spacy_treecrf.gold import (
+    Gold,
+    GoldKeys,
+    LabelledSpan,
+    aligned_gold,
+    same_tokens,
+)
 
+from ._problems import Problems
 from ._sentences import DocSentences, join_sentences, read_sentences
-from ._spans import LabelledSpan, outermost_spans
+from ._spans import outermost_spans
 
 # Documents read at a time, and between two lines of progress: some seconds.
 CHUNK = 10_000
@@ -46,6 +53,7 @@ class FlatCorpus:
     start, end (np.ndarray): Half-open word offsets of the names. Shape: (M,).
     labels (np.ndarray): Number of each name's label. Shape: (M,).
     label_names (tuple[str, ...]): The labels, sorted.
+    known (np.ndarray): Whether anybody has annotated each word. Shape: (T,), bool.
     """
 
     sentences: DocSentences
@@ -53,44 +61,72 @@ class FlatCorpus:
     end: np.ndarray
     labels: np.ndarray
     label_names: tuple[str, ...]
+    known: np.ndarray
 
 
-class _Problems:
-    """Counts gold that cannot be used; warns once a kind."""
+class FlatReport:
+    """Counts gold that cannot be used; warns once a kind.
 
-    def __init__(self, name: str, key: str):
-        self.name, self.key = name, key
-        self.counts: Counter[str] = Counter()
-        self.first: dict[str, str] = {}
-        self.total = 0
+    name (str): Name of the pipe.
+    keys (GoldKeys): Where its gold is.
+    n_named (int): Of each kind so many cases are described.
+    """
+
+    def __init__(self, name: str, keys: GoldKeys, n_named: int = 1) -> None:
+        self.name, self.keys = name, keys
+        self.problems = Problems(n_named)
+        self.total = self.n_docs = self.n_without = 0
+        self.group_keys: Counter[str] = Counter()
 
     def add(self, kind: str, number: int, doc: Doc, span: LabelledSpan) -> None:
-        self.counts[kind] += 1
-        if kind not in self.first:
-            start, end, label = span
-            self.first[kind] = (
-                f"({start}, {end}, {label!r}) {doc[start:end].text[:80]!r} in document "
-                f"{number}, {doc[:12].text[:80]!r}"
-            )
+        """Count one span of the Doc of a number."""
+        self.problems.add(kind, doc, span, f"document {number}, ")
+
+    def add_gold(self, number: int, doc: Doc, gold: Gold) -> None:
+        """Count what a Doc has, and what of it fits no tokens."""
+        self.group_keys.update(doc.spans.keys())
+        self.n_docs += 1
+        self.n_without += gold.source is None and len(doc) > 0
+        self.total += len(gold.spans) + len(gold.lost)
+        for span in gold.lost:
+            self.add(MISALIGNED, number, doc, span)
+
+    def message(self, kind: str) -> str:
+        """The warning of a kind, with its count and the first case."""
+        count = self.problems.counts[kind]
+        return Warnings.T080.format(
+            name=self.name,
+            count=count,
+            total=self.total,
+            share=count / max(1, self.total),
+            key=self.keys.spans,
+            problem=kind,
+            first=self.problems.first(kind),
+        )
 
     def warn(self) -> None:
-        for kind, count in self.counts.items():
+        """Give one warning for each kind, and one of Docs that are not annotated."""
+        for kind in self.problems.unwarned():
+            warnings.warn(self.message(kind), stacklevel=6)
+        if self.n_without:
             warnings.warn(
-                Warnings.T080.format(
+                Warnings.T081.format(
                     name=self.name,
-                    count=count,
-                    total=self.total,
-                    share=count / self.total,
-                    key=self.key,
-                    problem=kind,
-                    first=self.first[kind],
+                    count=self.n_without,
+                    total=self.n_docs,
+                    key=self.keys.spans,
+                    keys=sorted(self.group_keys),
                 ),
-                stacklevel=6,
+                stacklevel=5,
             )
 
 
 def read_flat_corpus(
-    get_examples: Callable[[], Iterable[Example]], name: str, spans_key: str
+    get_examples: Callable[[], Iterable[Example]],
+    name: str,
+    spans_key: str,
+    missing_spans_key: str | None = None,
+    report: FlatReport | None = None,
 ) -> FlatCorpus:
     """Read a whole corpus, once.
 
@@ -98,60 +134,60 @@ def read_flat_corpus(
         `doc.spans[spans_key]` of the reference where the key exists, else `doc.ents`.
     name (str): Name of the pipe, for messages.
     spans_key (str): Key of the gold spans.
+    missing_spans_key (Optional[str]): Key of the regions that are not annotated.
+    report (Optional[FlatReport]): Gets what cannot be used; by default one is made, and
+        warns of it.
     RETURNS (FlatCorpus): Words of the predicted Docs and gold that fits them.
     RAISES (ValueError): If there is no usable name in the whole corpus.
 
     Deviates: sentence starts come from the predicted Doc, and where it has none, as is
     always the case in `spacy train`, from the reference with the same tokens.
     """
-    problems = _Problems(name, spans_key)
-    keys: Counter[str] = Counter()
+    keys = GoldKeys(spans_key, missing_spans_key)
+    found = report or FlatReport(name, keys)
     chunks: list[DocSentences] = []
     rows: list[np.ndarray] = []
     labels: list[str] = []
-    n_docs = n_words = n_without = 0
+    known: list[np.ndarray] = []
+    n_words = 0
     examples = iter(get_examples())
     # In chunks, so that no more than one chunk of Docs is held in memory.
     while chunk := list(islice(examples, CHUNK)):
         docs, sentences_of, gold = [], [], []
+        n_docs = found.n_docs
         for number, example in enumerate(chunk):
             reference = example.reference
-            keys.update(reference.spans.keys())
-            if spans_key not in reference.spans:
-                n_without += not reference.has_annotation("ENT_IOB")
             same = same_tokens(example)
             own = not same or _has_sentence_starts(example.predicted)
             docs.append(example.predicted)
             sentences_of.append(example.predicted if own else reference)
-            spans = _aligned_gold(example, spans_key, same, n_docs + number, problems)
-            if spans:
-                gold.append((number, spans))
+            its_gold = aligned_gold(example, keys)
+            found.add_gold(n_docs + number, reference, its_gold)
+            if its_gold.spans or its_gold.regions:
+                gold.append((number, its_gold))
         sentences = read_sentences(docs, sentences_of)
-        table, names = _place(sentences, docs, gold, n_docs, problems)
+        table, names, is_known = _place(sentences, docs, gold, n_docs, found)
         chunks.append(replace(sentences, docs=sentences.docs + n_docs))
         rows.append(table + n_words)
         labels.extend(names)
-        n_docs += len(docs)
+        known.append(is_known)
         n_words += sentences.n_words
-        logger.info("%s: read %d documents, %d words", name, n_docs, n_words)
+        logger.info("%s: read %d documents, %d words", name, found.n_docs, n_words)
     if not labels:
         raise ValueError(
             Errors.T070.format(
-                name=name, key=spans_key, n_docs=n_docs, keys=sorted(keys) or "none"
+                name=name,
+                key=spans_key,
+                n_docs=found.n_docs,
+                keys=sorted(found.group_keys) or "none",
             )
         )
-    problems.warn()
-    if n_without:
-        warnings.warn(
-            Warnings.T081.format(
-                name=name,
-                count=n_without,
-                total=n_docs,
-                key=spans_key,
-                keys=sorted(keys),
-            ),
-            stacklevel=5,
-        )
+    if report is None:
+        found.warn()
+    is_known = np.concatenate(known)
+    if not is_known.all():
+        n_open = n_words - int(is_known.sum())
+        logger.info("%s: %d words are not annotated: not learnt from", name, n_open)
     label_names = tuple(sorted(set(labels)))
     position = {label: number for number, label in enumerate(label_names)}
     edges = np.concatenate(rows)
@@ -161,6 +197,7 @@ def read_flat_corpus(
         edges[:, 1],
         np.array([position[label] for label in labels], dtype=np.int64),
         label_names,
+        is_known,
     )
 
 
@@ -190,60 +227,55 @@ def _has_sentence_starts(doc: Doc) -> bool:
     return bool((doc.to_array(SENT_START)[1:] == 1).any())
 
 
-def _aligned_gold(
-    example: Example, key: str, same: bool, number: int, problems: _Problems
-) -> list[LabelledSpan]:
-    """Gold spans in tokens of the predicted Doc."""
-    reference = example.reference
-    group: Iterable[Span] = reference.spans.get(key, reference.ents)
-    found = []
-    for span in group:
-        problems.total += 1
-        plain = (span.start, span.end, span.label_)
-        if not same:
-            aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
-            if not aligned:
-                problems.add(MISALIGNED, number, reference, plain)
-                continue
-            plain = (aligned[0].start, aligned[0].end, span.label_)
-        found.append(plain)
-    return found
-
-
 def _place(
     sentences: DocSentences,
     docs: list[Doc],
-    gold: list[tuple[int, list[LabelledSpan]]],
+    gold: list[tuple[int, Gold]],
     n_before: int,
-    problems: _Problems,
-) -> tuple[np.ndarray, list[str]]:
+    report: FlatReport,
+) -> tuple[np.ndarray, list[str], np.ndarray]:
     """Disjoint names within sentences, in word offsets of a chunk.
 
-    RETURNS (tuple[np.ndarray, list[str]]): (start, end) and label of each.
+    RETURNS (tuple[np.ndarray, list[str], np.ndarray]): (start, end) and label of each;
+        whether each word of the chunk is annotated.
     """
     doc_end = np.cumsum(sentences.doc_words)
     sentence_end = np.repeat(np.cumsum(sentences.lengths), sentences.lengths)
     rows: list[tuple[int, int]] = []
     labels: list[str] = []
-    for number, spans in gold:
-        doc = docs[number]
+    known = np.ones(sentences.n_words, dtype=bool)
+    for number, its_gold in gold:
+        doc, spans = docs[number], its_gold.spans
         kept = outermost_spans(spans) if len(spans) > 1 else spans
         if len(kept) < len(spans):
             for span in _left_out(spans, kept):
-                problems.add(NESTED, n_before + number, doc, span)
+                report.add(NESTED, n_before + number, doc, span)
         base = int(doc_end[number] - sentences.doc_words[number])
         words = sentences.tokens[base : doc_end[number]]
-        # The words before each offset: the names' edges without white space.
-        edges = np.searchsorted(words, [span[:2] for span in kept]) + base
-        for span, (start, end) in zip(kept, edges.tolist(), strict=True):
+        for start, end in _word_edges(its_gold.regions, words, base):
+            known[start:end] = False
+        edges = _word_edges(kept, words, base)
+        for span, (start, end) in zip(kept, edges, strict=True):
             if start >= end:
-                problems.add(EMPTY, n_before + number, doc, span)
+                report.add(EMPTY, n_before + number, doc, span)
             elif end > sentence_end[start]:
-                problems.add(CUT, n_before + number, doc, span)
+                report.add(CUT, n_before + number, doc, span)
             else:
                 rows.append((start, end))
                 labels.append(span[2])
-    return np.array(rows, dtype=np.int64).reshape(-1, 2), labels
+                known[start:end] = True
+    return np.array(rows, dtype=np.int64).reshape(-1, 2), labels, known
+
+
+def _word_edges(
+    spans: Sequence[LabelledSpan], words: np.ndarray, base: int
+) -> list[tuple[int, int]]:
+    """The words before each edge of some spans: the edges without white space.
+
+    words (np.ndarray): Token offsets of the Doc's words. base (int): Words before it.
+    """
+    edges = np.array([span[:2] for span in spans], dtype=np.int64).reshape(-1, 2)
+    return [tuple(pair) for pair in (np.searchsorted(words, edges) + base).tolist()]
 
 
 def _left_out(

@@ -1,7 +1,5 @@
 """Read a batch's gold into rows of numbers; count, and name, what cannot be used."""
 
-import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,126 +7,14 @@ import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.errors import Errors
+from spacy_treecrf.gold import Gold, GoldKeys, LabelledSpan, aligned_gold, read_gold
 from spacy_treecrf.labels import LabelSet
 from spacy_treecrf.ml.loss import Annotation
-from spacy_treecrf.scorers import same_tokens
 from spacy_treecrf.structure.masks import ANY_LABEL, largest_compatible
 
+from ._gold_report import GoldReport
 from ._segments import DocSegments
-from ._spans import LabelledSpan
-
-# What can be wrong with gold, with the word for it in the warning.
-KINDS = {
-    "crossing": "cross another gold span (the largest set that fits one tree is kept)",
-    "cut": "cross a segment border (sentence start, or a window of max_length tokens)",
-    "misaligned": "do not fit the tokens of the predicted Doc",
-    "space": "start or end on white space (they were trimmed)",
-    "empty": "hold no token but white space",
-    "combination": "carry a set of labels not seen in initialisation (fewer were kept)",
-    "contradiction": "are marked incorrect with their own label (the mark was kept)",
-}
-
-
-class GoldReport:
-    """Counts what could not be used as it stands; warns once a kind.
-
-    name (str): Name of the pipe.
-    key (str): Key of the gold spans.
-    """
-
-    def __init__(self, name: str, key: str) -> None:
-        self.name, self.key = name, key
-        self.counts: Counter[str] = Counter()
-        self.spans = self.docs = self.docs_without_group = 0
-        self.other_keys: set[str] = set()
-        self.examples: dict[str, str] = {}
-        self.warned: set[str] = set()
-
-    def add(self, kind: str, doc: Doc, span: LabelledSpan) -> None:
-        """Count one span, and keep the first of its kind as the example."""
-        self.counts[kind] += 1
-        if kind not in self.examples:
-            start, end, label = span
-            self.examples[kind] = (
-                f"({start}, {end}, {label!r}) {doc[start:end].text!r} in "
-                f"{doc[: min(len(doc), 12)].text!r}..."
-            )
-
-    def add_groups(self, examples: Sequence[Example]) -> None:
-        """Count examples, and those without a group under the key."""
-        for example in examples:
-            keys = set(example.reference.spans.keys())
-            self.docs += 1
-            self.docs_without_group += self.key not in keys
-            self.other_keys |= keys - {self.key}
-
-    def restart(self) -> None:
-        """Count anew; what was warned of stays known."""
-        self.counts.clear()
-        self.examples.clear()
-        self.spans = 0
-
-    def no_labels(self) -> str:
-        """Message for a corpus in which there is nothing to learn from."""
-        return Errors.T001.format(
-            name=self.name,
-            key=self.key,
-            n_docs=self.docs,
-            keys=sorted(self.other_keys) or "none",
-        )
-
-    def warn(self) -> None:
-        """Give one warning for each kind that is new, with its count and an example."""
-        if self.docs_without_group and "group" not in self.warned:
-            self.warned.add("group")
-            warnings.warn(
-                Warnings.T105.format(
-                    name=self.name,
-                    count=self.docs_without_group,
-                    total=self.docs,
-                    key=self.key,
-                    keys=sorted(self.other_keys) or "none",
-                ),
-                stacklevel=4,
-            )
-        for kind in sorted(set(self.counts) - self.warned):
-            self.warned.add(kind)
-            warnings.warn(
-                Warnings.T102.format(
-                    name=self.name,
-                    count=self.counts[kind],
-                    total=self.spans,
-                    share=self.counts[kind] / max(1, self.spans),
-                    key=self.key,
-                    problem=KINDS[kind],
-                    example=self.examples[kind],
-                ),
-                stacklevel=4,
-            )
-
-
-def aligned_group(
-    example: Example, key: str
-) -> tuple[list[LabelledSpan], list[LabelledSpan]]:
-    """Spans of a group of the reference, in tokens of the predicted Doc.
-
-    RETURNS (tuple[list, list]): Spans that align; spans of the reference that do not.
-    """
-    group = example.reference.spans.get(key)
-    if not group:
-        return [], []
-    spans = [(span.start, span.end, span.label_) for span in group]
-    if same_tokens(example):
-        return spans, []
-    aligned, lost = [], []
-    for span, plain in zip(group, spans, strict=True):
-        found = example.get_aligned_spans_y2x([span], allow_overlap=True)
-        if found:
-            aligned.append((found[0].start, found[0].end, plain[2]))
-        else:
-            lost.append(plain)
-    return aligned, lost
 
 
 def gold_labels(example: Example, cfg: dict[str, Any]) -> list[list[str]]:
@@ -138,18 +24,12 @@ def gold_labels(example: Example, cfg: dict[str, Any]) -> list[list[str]]:
     cfg (dict[str, Any]): Settings of the pipe, for the keys of the groups.
     RETURNS (list[list[str]]): One or more labels each, in text order.
     """
+    gold = read_gold(example.reference, GoldKeys.of(cfg))
     cells: dict[tuple[int, int], set[str]] = {}
-    groups = example.reference.spans
-    for span in groups.get(cfg["spans_key"], []):
-        cells.setdefault((span.start, span.end), set()).add(span.label_)
-    found = [
-        [span.label_]
-        for key in (cfg["missing_spans_key"], cfg["incorrect_spans_key"])
-        if key is not None
-        for span in groups.get(key, [])
-        if span.label_
-    ]
-    return [*(sorted(cells[cell]) for cell in sorted(cells)), *found]
+    for start, end, label in gold.spans:
+        cells.setdefault((start, end), set()).add(label)
+    marked = [[label] for _, _, label in (*gold.missing, *gold.incorrect) if label]
+    return [*(sorted(cells[cell]) for cell in sorted(cells)), *marked]
 
 
 class GoldReader:
@@ -164,9 +44,7 @@ class GoldReader:
         self.name = name
         self.numbers = labels.numbers()
         self.parts = labels.parts()
-        self.spans_key: str = cfg["spans_key"]
-        self.missing_spans_key: str | None = cfg["missing_spans_key"]
-        self.incorrect_spans_key: str | None = cfg["incorrect_spans_key"]
+        self.keys = GoldKeys.of(cfg)
         self.crossing: str = cfg["crossing"]
 
     def read(
@@ -190,11 +68,13 @@ class GoldReader:
             first, last = int(borders[number]), int(borders[number + 1])
             ends = cut.end[first:last]
             starts = cut.start[first:last]
-            wrong = self._rows(example, self.incorrect_spans_key, first, starts, ends)
+            gold = aligned_gold(example, self.keys)
+            report.add_gold(example.reference, gold)
+            wrong = self._incorrect(example, gold, first, starts, ends, report)
             incorrect += wrong
-            missing += self._regions(example, first, starts, ends)
+            missing += self._regions(example, gold, first, starts, ends)
             by_segment = self._observed(
-                example, first, starts, ends, set(wrong), report
+                example, gold, first, starts, ends, set(wrong), report
             )
             for segment, spans in by_segment.items():
                 length = int(cut.segments.lengths[segment])
@@ -208,6 +88,7 @@ class GoldReader:
     def _observed(
         self,
         example: Example,
+        gold: Gold,
         first: int,
         starts: np.ndarray,
         ends: np.ndarray,
@@ -216,24 +97,11 @@ class GoldReader:
     ) -> dict[int, list[tuple[int, int, tuple[str, ...]]]]:
         """Gold spans by segment, labels of one span together."""
         doc = example.predicted
-        spans, lost = aligned_group(example, self.spans_key)
-        report.spans += len(spans) + len(lost)
-        for span in lost:
-            report.add("misaligned", example.reference, span)
         labels: dict[tuple[int, int, int], set[str]] = {}
-        for span in spans:
-            start, end = trim_space(doc, span[0], span[1])
-            if start >= end:
-                report.add("empty", doc, span)
+        for span in gold.spans:
+            cell = _cell(doc, span, first, starts, ends, report, "")
+            if cell is None:
                 continue
-            if (start, end) != span[:2]:
-                report.add("space", doc, span)
-            place = int(np.searchsorted(ends, start, side="right"))
-            if end > ends[place]:
-                report.add("cut", doc, span)
-                continue
-            offset = int(starts[place])
-            cell = (first + place, start - offset, end - offset)
             self._known(doc, span)
             number = self.numbers[(span[2],)]
             if (*cell, number) in wrong or (*cell, ANY_LABEL) in wrong:
@@ -278,40 +146,42 @@ class GoldReader:
                         span=span,
                         text=doc[span[0] : span[1]].text,
                         doc=doc[: min(len(doc), 12)].text,
-                        key=self.spans_key,
+                        key=self.keys.spans,
                     )
                 )
             report.add("crossing", doc, span)
         return result
 
-    def _rows(
+    def _incorrect(
         self,
         example: Example,
-        key: str | None,
+        gold: Gold,
+        first: int,
+        starts: np.ndarray,
+        ends: np.ndarray,
+        report: GoldReport,
+    ) -> list[tuple[int, int, int, int]]:
+        """Incorrect spans; one label means every combination with it."""
+        rows = []
+        for span in gold.incorrect:
+            doc = example.predicted
+            cell = _cell(doc, span, first, starts, ends, report, "incorrect_")
+            if cell is not None:
+                numbers = self._label_numbers(example, span[2])
+                rows += [(*cell, number) for number in numbers]
+        return rows
+
+    def _regions(
+        self,
+        example: Example,
+        gold: Gold,
         first: int,
         starts: np.ndarray,
         ends: np.ndarray,
     ) -> list[tuple[int, int, int, int]]:
-        """Incorrect spans; one label means every combination with it."""
-        if key is None:
-            return []
-        rows = []
-        for start, end, label in aligned_group(example, key)[0]:
-            place = int(np.searchsorted(ends, start, side="right"))
-            if start >= end or end > ends[place]:
-                continue
-            cell = (first + place, start - int(starts[place]), end - int(starts[place]))
-            rows += [(*cell, number) for number in self._label_numbers(example, label)]
-        return rows
-
-    def _regions(
-        self, example: Example, first: int, starts: np.ndarray, ends: np.ndarray
-    ) -> list[tuple[int, int, int, int]]:
         """Regions that are not annotated, cut at segment borders."""
-        if self.missing_spans_key is None:
-            return []
         rows = []
-        for start, end, label in aligned_group(example, self.missing_spans_key)[0]:
+        for start, end, label in gold.regions:
             for place in range(len(starts)):
                 s, e = max(start, int(starts[place])), min(end, int(ends[place]))
                 if s < e:
@@ -338,6 +208,33 @@ class GoldReader:
                     doc=doc[: min(len(doc), 12)].text,
                 )
             )
+
+
+def _cell(
+    doc: Doc,
+    span: LabelledSpan,
+    first: int,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    report: GoldReport,
+    sort: str,
+) -> tuple[int, int, int] | None:
+    """A span in its segment, without white space at its ends; None if it is in none.
+
+    sort (str): What the kinds of problem with such spans begin with.
+    """
+    start, end = trim_space(doc, span[0], span[1])
+    if start >= end:
+        report.add(f"{sort}empty", doc, span)
+        return None
+    if (start, end) != span[:2]:
+        report.add(f"{sort}space", doc, span)
+    place = int(np.searchsorted(ends, start, side="right"))
+    if end > ends[place]:
+        report.add(f"{sort}cut", doc, span)
+        return None
+    offset = int(starts[place])
+    return first + place, start - offset, end - offset
 
 
 def trim_space(doc: Doc, start: int, end: int) -> tuple[int, int]:

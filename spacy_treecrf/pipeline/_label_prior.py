@@ -1,6 +1,14 @@
 """How often labels occur in the gold: what a new model believes before it sees a word."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 import numpy as np
+
+# Label number of a region that is not annotated with any label.
+ANY_LABEL = -1
+# Segment and half-open offsets in it.
+Region = tuple[int, int, int]
 
 # Added to each count, so that a label that was only announced has finite odds.
 PSEUDO_COUNT = 0.5
@@ -17,6 +25,44 @@ class LabelPrior:
         self.counts = np.zeros(0, dtype=np.int64)
         self.nodes = 0
         self.spans = 0
+        # Of these places, how many nobody has annotated: with any label, and how many
+        # more there are for a label that has regions of its own.
+        self.open_nodes: Counter[int] = Counter()
+        self.open_spans: Counter[int] = Counter()
+
+    def add_annotated(
+        self, lengths: np.ndarray, observed: np.ndarray, missing: np.ndarray
+    ) -> None:
+        """Count some segments, without what lies in regions that are not annotated.
+
+        lengths (np.ndarray): Tokens of each segment. Shape: (B,), int64.
+        observed, missing (np.ndarray): As in `Annotation`. Shapes: (E, 4), (M, 4).
+
+        The gold in such a region was picked: it does not say how often its label occurs.
+        """
+        if not len(missing):
+            self.add(lengths, observed[:, 3])
+            return
+        regions: dict[int, set[Region]] = {ANY_LABEL: set()}
+        for segment, start, end, label in missing.tolist():
+            regions.setdefault(label, set()).add((segment, start, end))
+        of_any = regions[ANY_LABEL]
+        nodes, spans = _places(of_any)
+        self.open_nodes[ANY_LABEL] += nodes
+        self.open_spans[ANY_LABEL] += spans
+        for label in regions.keys() - {ANY_LABEL}:
+            more_nodes, more_spans = _places(regions[label] | of_any)
+            self.open_nodes[label] += more_nodes - nodes
+            self.open_spans[label] += more_spans - spans
+        kept = [
+            label
+            for segment, start, end, label in observed.tolist()
+            if not any(
+                segment == s and first <= start and end <= last
+                for s, first, last in of_any | regions.get(label, set())
+            )
+        ]
+        self.add(lengths, np.array(kept, dtype=np.int64))
 
     def add(self, lengths: np.ndarray, labels: np.ndarray) -> None:
         """Count some segments.
@@ -43,7 +89,28 @@ class LabelPrior:
         """
         counts = np.full(n_entity_labels, PSEUDO_COUNT)
         counts[: len(self.counts)] += self.counts
-        places = self.nodes if objective == "treecrf" else self.spans
+        is_tree = objective == "treecrf"
+        places = self.nodes if is_tree else self.spans
+        unseen = self.open_nodes if is_tree else self.open_spans
+        hidden = np.array(
+            [unseen[ANY_LABEL] + unseen[label] for label in range(n_entity_labels)]
+        )
         # Entities can fill a corpus of single words.
-        others = max(places - int(self.counts.sum()), 0) + PSEUDO_COUNT
+        others = np.maximum(places - hidden - int(self.counts.sum()), 0) + PSEUDO_COUNT
         return np.log(counts) - np.log(others / n_latent)
+
+
+def _places(regions: Iterable[Region]) -> tuple[int, int]:
+    """Nodes of the trees over some regions, and spans in them.
+
+    Regions that overlap are one.
+    """
+    merged: list[list[int]] = []
+    for segment, start, end in sorted(regions):
+        if merged and merged[-1][0] == segment and start < merged[-1][2]:
+            merged[-1][2] = max(merged[-1][2], end)
+        else:
+            merged.append([segment, start, end])
+    widths = [end - start for _, start, end in merged]
+    nodes = sum(2 * width - 1 for width in widths)
+    return nodes, sum(width * (width + 1) // 2 for width in widths)

@@ -230,6 +230,7 @@ class IdentiFinder(FlatPipe):
             self._settings(len(self._labels) + 1),
             self.features,
             self.lists,
+            corpus.known,
         )
         self._fix_settings()
 

@@ -199,6 +199,7 @@ class MaxEntTagger(FlatPipe):
             l2=self.cfg["l2"],
             lower_case=self.lower_case,
             progress=self._report,
+            known=corpus.known,
         )
         self._fix_settings()
         n_features = len(self._model.weights)

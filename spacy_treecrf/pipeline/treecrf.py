@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.gold import GoldKeys
 from spacy_treecrf.labels import LabelData, LabelSet
 
 from ._configured_pipe import ConfiguredPipe
@@ -38,7 +39,8 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._gold import GoldReader, GoldReport
+    from ._gold import GoldReader
+    from ._gold_report import GoldReport
 
 DEFAULT_MODEL = """
 [model]
@@ -354,12 +356,12 @@ class TreeCRF(ConfiguredPipe):
         """
         from spacy_treecrf.ml.loss import loss_and_gradients
 
-        from ._gold import GoldReport
+        from ._gold_report import GoldReport
 
         examples = list(examples)
         cut, potentials = scores
         if self._report is None:
-            self._report = GoldReport(self.name, self.key)
+            self._report = GoldReport(self.name, GoldKeys.of(self.cfg))
         self._report.restart()
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
@@ -425,13 +427,13 @@ class TreeCRF(ConfiguredPipe):
 
         RETURNS (tuple[list[Doc], LabelPrior]): A sample of Docs; counts of the labels.
         """
-        from ._gold import GoldReport, gold_labels
+        from ._gold import gold_labels
+        from ._gold_report import GoldReport
 
-        self._report = GoldReport(self.name, self.key)
+        self._report = GoldReport(self.name, GoldKeys.of(self.cfg))
         sample: list[Doc] = []
         prior = LabelPrior()
         for batch in minibatch(examples, CHECKED_AT_A_TIME):
-            self._report.add_groups(batch)
             if collect:
                 for example in batch:
                     self._add_labels(gold_labels(example, self.cfg))
@@ -439,14 +441,12 @@ class TreeCRF(ConfiguredPipe):
             sample += islice(
                 (doc for doc in docs if len(doc)), SAMPLE_SIZE - len(sample)
             )
-            cut, numbers = self._cut(docs), np.zeros(0, dtype=np.int64)
-            if self.labels:
-                gold = self._reader().read(batch, cut, self._report)
-                numbers = gold.observed[:, 3]
-            prior.add(cut.segments.lengths, numbers)
+            cut = self._cut(docs)
+            gold = self._reader().read(batch, cut, self._report)
+            prior.add_annotated(cut.segments.lengths, gold.observed, gold.missing)
         if not self.labels:
             raise ValueError(self._report.no_labels())
-        self._report.warn()
+        self._report.warn(is_corpus=True)
         self._windows.warn(self.cfg["max_length"])
         return sample, prior
 
