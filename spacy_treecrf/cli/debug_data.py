@@ -1,14 +1,14 @@
 """`python -m spacy treecrf debug-data`: the span section of spaCy's `debug data`."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import spacy
 from click import ClickException
 from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
 from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 from spacy.util import load_config, resolve_dot_names
 from spacy.vocab import Vocab
 from thinc.api import Config
@@ -19,9 +19,19 @@ from spacy_treecrf.data.inspection import Inspection, inspect_docs
 from spacy_treecrf.data.records import N_NAMED, ConversionError
 from spacy_treecrf.errors import Errors
 
+from .convert import make_language
 from .span_tables import print_report
+from .training_check import (
+    Finding,
+    check_training,
+    examples_of,
+    pipes_to_check,
+    sentence_setters,
+    tokenizing_pipeline,
+)
 
 DEFAULT_KEY = "nested"
+Corpora = dict[str, list[Example]]
 
 
 def debug_data_cli(
@@ -38,6 +48,10 @@ def debug_data_cli(
         str | None,
         Option(help="Key of the span group; by default that of the config, or nested"),
     ] = None,
+    lang: Annotated[
+        str,
+        Option(help="Language whose tokenizer splits .spacy files; a config names its"),
+    ] = "en",
     code_path: Annotated[
         Path | None,
         Option("--code", "-c", help="Python file with additional code of the config"),
@@ -52,12 +66,16 @@ def debug_data_cli(
     """
     import_code(code_path)
     try:
-        docs, config = open_corpora(inputs)
+        examples, config = open_corpora(inputs, lang)
         key = spans_key or key_of(config)
         n_named = 10**9 if verbose else N_NAMED
-        corpora = {name: inspect_docs(ds, key, n_named) for name, ds in docs.items()}
+        corpora = {
+            name: inspect_docs((e.reference for e in given), key, n_named)
+            for name, given in examples.items()
+        }
         check_usable(corpora["train"], key)
-        print_report(corpora, key)
+        findings = find_trouble(examples, config, key, n_named)
+        print_report(corpora, key, findings)
     except ConversionError as error:
         msg.fail("The data cannot be used")
         echo(str(error))
@@ -68,11 +86,30 @@ def debug_data_cli(
         check_score_weights(config, key)
 
 
-def open_corpora(inputs: list[str]) -> tuple[dict[str, Iterable[Doc]], Config | None]:
-    """The Docs that the arguments name.
+def find_trouble(
+    corpora: Corpora, config: Config | None, key: str, n_named: int
+) -> dict[str, list[Finding]]:
+    """What training on each corpus would warn of."""
+    setters, untrained = (None, []) if config is None else sentence_setters(config)
+    if untrained:
+        names = ", ".join(f"'{name}'" for name in untrained)
+        msg.warn(
+            f"{names} will set sentence boundaries once it has been trained: what is said "
+            "of them below is how training begins"
+        )
+    pipes = pipes_to_check(config, key)
+    return {
+        name: check_training(examples, pipes, setters, n_named)
+        for name, examples in corpora.items()
+    }
+
+
+def open_corpora(inputs: list[str], lang: str) -> tuple[Corpora, Config | None]:
+    """The examples that the arguments name.
 
     inputs (list[str]): A config and its overrides, or paths of .spacy files.
-    RETURNS (tuple[dict[str, Iterable[Doc]], Config | None]): Docs by corpus, "train"
+    lang (str): Language of the tokenizer, where there is no config.
+    RETURNS (tuple[dict[str, list[Example]], Config | None]): Examples by corpus, "train"
         and perhaps "dev"; the config if there is one.
     RAISES (ConversionError): If one cannot be read.
     """
@@ -85,30 +122,29 @@ def open_corpora(inputs: list[str]) -> tuple[dict[str, Iterable[Doc]], Config | 
             raise ConversionError(error.format_message()) from error
     if overrides or len(paths) > 2:
         raise ConversionError(Errors.T058.format(received=" ".join(inputs)))
-    vocab = spacy.blank("xx").vocab
+    nlp = make_language(lang)
     names = ("train", "dev")
-    return {n: read_docs(p, vocab) for n, p in zip(names, paths, strict=False)}, None
+    return {
+        name: list(examples_of(read_docs(path, nlp.vocab), nlp))
+        for name, path in zip(names, paths, strict=False)
+    }, None
 
 
-def open_config(
-    path: Path, overrides: dict[str, Any]
-) -> tuple[dict[str, Iterable[Doc]], Config]:
+def open_config(path: Path, overrides: dict[str, Any]) -> tuple[Corpora, Config]:
     """The corpora that a training config names, read as training reads them."""
     if not path.exists():
         raise ConversionError(Errors.T040.format(path=path, reason="no such file"))
     with show_validation_error(path):
         config = load_config(path, overrides=overrides, interpolate=True)
-    nlp = spacy.blank(config.get("nlp", {}).get("lang") or "xx")
     training = config.get("training", {})
     names = ("train", "dev")
     dot_names = [training.get(f"{name}_corpus", f"corpora.{name}") for name in names]
     try:
         with show_validation_error(path):
             readers = resolve_dot_names(config, dot_names)
-        # Not the predicted Doc: the span groups are in the reference.
+        nlp = tokenizing_pipeline(config)
         return {
-            name: [example.reference for example in reader(nlp)]
-            for name, reader in zip(names, readers, strict=True)
+            name: list(reader(nlp)) for name, reader in zip(names, readers, strict=True)
         }, config
     except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise ConversionError(Errors.T056.format(path=path, reason=error)) from error

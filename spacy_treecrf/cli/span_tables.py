@@ -1,6 +1,6 @@
 """The tables of `debug-data`: one column for each corpus, one row for each figure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from typer import echo
@@ -8,6 +8,8 @@ from wasabi import msg
 
 from spacy_treecrf.data.inspection import Inspection
 from spacy_treecrf.data.statistics import quantile
+
+from .training_check import Finding
 
 Corpora = dict[str, Inspection]
 Rows = list[tuple[str, Callable[[Inspection], str]]]
@@ -19,11 +21,14 @@ NGRAM_LIMIT = 8
 QUANTILES = {"median": 0.5, "90%": 0.9, "95%": 0.95, "99%": 0.99, "longest": 1.0}
 
 
-def print_report(corpora: Corpora, spans_key: str) -> None:
+def print_report(
+    corpora: Corpora, spans_key: str, findings: Mapping[str, Sequence[Finding]]
+) -> None:
     """Print all sections.
 
     corpora (Corpora): What was found, by the corpus's name; "train" is among them.
     spans_key (str): The key that was looked at.
+    findings (Mapping[str, Sequence[Finding]]): What training on each would warn of.
     """
     msg.divider(f"Spans under '{spans_key}'")
     _print_table(corpora, _totals())
@@ -38,7 +43,10 @@ def print_report(corpora: Corpora, spans_key: str) -> None:
         msg.divider("Overlap")
         _print_overlap(corpora["train"], corpora["dev"])
     msg.divider("What makes trouble")
-    _print_problems(corpora)
+    any_found = _print_problems(corpora)
+    if _print_findings(findings) or any_found:
+        return
+    msg.good("Nothing found")
 
 
 def _print_table(corpora: Corpora, rows: Rows) -> None:
@@ -145,12 +153,20 @@ def _print_overlap(train: Inspection, dev: Inspection) -> None:
     msg.table(rows, aligns=("l", "r"))
 
 
-def _print_problems(corpora: Corpora) -> None:
+def _print_problems(corpora: Corpora) -> bool:
     any_found = False
     for name, inspection in corpora.items():
         for headline, details in inspection.problems.messages():
             any_found = True
             msg.warn(f"{name}: {headline}")
             echo(details)
-    if not any_found:
-        msg.good("Nothing found")
+    return any_found
+
+
+def _print_findings(findings: Mapping[str, Sequence[Finding]]) -> bool:
+    for name, found in findings.items():
+        for finding in found:
+            msg.warn(f"{name}, in training: {finding.headline}")
+            if finding.cases:
+                echo("\n".join(finding.cases))
+    return any(findings.values())

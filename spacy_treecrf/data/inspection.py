@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 
 from spacy.tokens import Doc
 
+from spacy_treecrf.gold import GoldKeys, read_gold
+
 from .records import LabelledSpan, Problems
 from .statistics import SpanCounts, crossing_pairs, labels_by_bounds
 
 # Kinds of trouble, each with what becomes of it.
-NO_GROUP = "documents without the span group: learnt from as if they had no spans"
+NO_GROUP = (
+    "documents without the span group, and without entities in doc.ents: learnt from as "
+    "if they had no spans"
+)
 CROSSING = "crossing pairs of spans: no tree holds both"
 SEVERAL_LABELS = "spans with several labels: learnt as one combined label"
 REPEATED = "repeated spans"
@@ -44,7 +49,7 @@ class Inspection:
     problems: Problems = field(default_factory=Problems)
 
     def add(self, doc: Doc, spans_key: str) -> None:
-        """Count one Doc.
+        """Count one Doc; without the group, what `doc.ents` holds is its gold.
 
         doc (Doc): The document.
         spans_key (str): Key of the span group to look at.
@@ -54,12 +59,10 @@ class Inspection:
             where += f" ({doc.user_data['id']})"
         self.keys.update(list(doc.spans))
         self.texts[doc.text.strip()] += 1
-        spans: list[LabelledSpan] = []
-        if spans_key in doc.spans:
-            spans = [(s.start, s.end, s.label_) for s in doc.spans[spans_key]]
-        else:
+        gold = read_gold(doc, GoldKeys(spans_key))
+        if gold.source is None:
             self.problems.add(NO_GROUP, f"{where}: {doc.text[:60]!r}")
-        spans = self._check_spans(doc, spans, where)
+        spans = self._check_spans(doc, gold.spans, where)
         self.n_without_spans += not spans
         self.entities.update((doc[s:e].text, label) for s, e, label in spans)
         self.counts.add(len(doc), spans)
