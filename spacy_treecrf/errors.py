@@ -327,6 +327,23 @@ class Warnings:
         "their gold is what `doc.ents` holds, {entities} entities, of which none is "
         "nested. Give them the group, an empty one too, if `doc.ents` is not meant."
     )
+    T146 = (
+        "[T146] Pipe '{name}': {count} of {total} {what} Docs have no gold, neither spans "
+        "under '{key}' nor entities in `doc.ents`: nothing is learnt from their "
+        "candidates. The first one starts {doc!r}."
+    )
+    T147 = (
+        "[T147] {count} missing regions or incorrect spans hold no token, or do not fit "
+        "the tokens that the pipeline makes, and are left out. The first is {first}."
+    )
+    T148 = (
+        "[T148] {count} Docs have neither spans under '{key}' nor entities in `doc.ents`. "
+        "Their candidates are written, but are neither right nor wrong."
+    )
+    T149 = (
+        "[T149] {name}: {count} regions under '{key}' hold no token and are left out. The "
+        "first is {first}."
+    )
     T106 = (
         "[T106] Pipe '{name}': structure smoothing without potential normalisation is "
         "known not to converge (Fu et al. 2021): set `potential_normalization = true`, or "

@@ -42,6 +42,11 @@ from .jackknife_fold import (
     save_plan,
 )
 
+# What the folds' reports count.
+COUNTED = (
+    *("segments", "candidates", "gold", "outside", "misaligned"),
+    *("lost_marks", "unannotated"),
+)
 # Lines of a failed fold's log that are shown: most of a traceback.
 LOG_LINES = 15
 
@@ -96,6 +101,7 @@ def jackknife_cli(
             sets_sentences=sets_sentences(config, nlp),
             code=None if code_path is None else str(code_path),
             gpu_id=gpu_id,
+            **region_keys(config, nlp, name),
         )
         folder = prepare_folder(output, config, plan, docs, dev_docs)
         del docs, dev_docs
@@ -155,6 +161,14 @@ def base_pipe(
             )
         )
     return found[0], str(keys[found[0]])
+
+
+def region_keys(config: Config, nlp: Language, name: str) -> dict[str, str | None]:
+    """The keys of a pipe's partial annotation, where it has such settings."""
+    section = config.interpolate()["components"][name]
+    defaults = nlp.get_factory_meta(section["factory"]).default_config or {}
+    names = ("missing_spans_key", "incorrect_spans_key")
+    return {key: section.get(key, defaults.get(key)) for key in names}
 
 
 def sets_sentences(config: Config, nlp: Language) -> bool:
@@ -345,11 +359,12 @@ def merge_folds(folder: Path, folds: int, output: Path) -> FoldReport:
         else:
             merged.merge(docbin)
         report = read_report(folder, number)
-        for name in ("segments", "candidates", "gold", "outside", "misaligned"):
+        for name in COUNTED:
             setattr(total, name, getattr(total, name) + getattr(report, name))
         total.train_s += report.train_s
         total.decode_s += report.decode_s
         total.first = total.first or report.first
+        total.first_mark = total.first_mark or report.first_mark
         for n, counts in (total.counts or {}).items():
             more = (report.counts or {})[n]
             counts[:] = [a + b for a, b in zip(counts, more, strict=True)]
@@ -393,4 +408,8 @@ def print_report(report: FoldReport, plan: Plan, output: Path) -> None:
                 first=report.first,
             )
         )
+    if report.lost_marks:
+        msg.warn(Warnings.T147.format(count=report.lost_marks, first=report.first_mark))
+    if report.unannotated:
+        msg.warn(Warnings.T148.format(count=report.unannotated, key=plan.spans_key))
     msg.good(str(output))

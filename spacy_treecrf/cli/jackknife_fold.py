@@ -26,7 +26,11 @@ from thinc.api import Config
 
 from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
 from spacy_treecrf.data.docbin import write_docbin
-from spacy_treecrf.pipeline.candidate_groups import aligned_gold, read_candidates
+from spacy_treecrf.gold import GoldKeys, LabelledSpan
+from spacy_treecrf.pipeline.candidate_groups import (
+    aligned_annotation,
+    read_candidates,
+)
 from spacy_treecrf.rerank.candidates import CandidateSegment, oracle_index, span_counts
 
 CORPUS, CONFIG, PLAN = "corpus.spacy", "config.cfg", "plan.json"
@@ -47,6 +51,8 @@ class Plan:
     sets_sentences (bool): Whether a pipe of the pipeline sets sentence starts.
     code (str | None): File with further code to import.
     gpu_id (int): GPU to train on, or -1.
+    missing_spans_key, incorrect_spans_key (str | None): The pipe's keys of regions that
+        are not annotated, and of spans with labels known to be wrong.
     """
 
     train_corpus: str
@@ -58,6 +64,15 @@ class Plan:
     sets_sentences: bool
     code: str | None = None
     gpu_id: int = -1
+    missing_spans_key: str | None = None
+    incorrect_spans_key: str | None = None
+
+    @property
+    def keys(self) -> GoldKeys:
+        """Where the annotation of the corpus is."""
+        return GoldKeys(
+            self.spans_key, self.missing_spans_key, self.incorrect_spans_key
+        )
 
 
 @dataclass
@@ -69,6 +84,9 @@ class FoldReport:
     outside (int): Gold spans that lie in no segment.
     misaligned (int): Gold spans that fit no tokens.
     first (str): The first of these.
+    lost_marks (int): Regions and incorrect spans that fit no tokens.
+    first_mark (str): The first of these.
+    unannotated (int): Docs without any annotation.
     counts (dict[str, list[int]]): By the number of best candidates: right and
         predicted spans of the best choice among them.
     train_s, decode_s (float): Time taken.
@@ -80,6 +98,9 @@ class FoldReport:
     outside: int = 0
     misaligned: int = 0
     first: str = ""
+    lost_marks: int = 0
+    first_mark: str = ""
+    unannotated: int = 0
     counts: dict[str, list[int]] | None = None
     train_s: float = 0.0
     decode_s: float = 0.0
@@ -116,7 +137,7 @@ def run_fold(folder: Path, number: int) -> None:
     nlp.get_pipe(plan.pipe).cfg["n_best"] = plan.n_best  # type: ignore[attr-defined]
     report = FoldReport(train_s=trained - began)
     decoded = decode(nlp, scratch / "held_out.spacy", plan, start, report)
-    docs = list(pack_candidates(decoded, nlp.vocab, plan.spans_key))
+    docs = list(pack_candidates(decoded, nlp.vocab, plan.spans_key, keys=plan.keys))
     count_oracles(docs, plan.spans_key, report)
     report.decode_s = default_timer() - trained
     unfinished = scratch / "packed.spacy"
@@ -172,15 +193,27 @@ def decode(
             copy_sentence_starts(example)
     docs = nlp.pipe(example.predicted for example in examples)
     for number, (doc, example) in enumerate(zip(docs, examples, strict=True), first):
-        gold, lost = aligned_gold(example, plan.spans_key)
-        if lost and not report.misaligned:
-            start, end, label = lost[0]
-            text = example.reference[start:end].text
-            report.first = f"({start}, {end}, {label!r}) {text[:80]!r} in Doc {number}"
+        gold = aligned_annotation(example, plan.keys)
+        lost, marks = gold.lost, [*gold.lost_missing, *gold.lost_incorrect]
+        report.first = report.first or describe(example.reference, lost, number)
+        report.first_mark = report.first_mark or describe(
+            example.reference, marks, number
+        )
         report.misaligned += len(lost)
         report.gold += len(lost)
+        report.lost_marks += len(marks)
+        report.unannotated += gold.source is None and len(doc) > 0
         is_spacing_known = not example.reference.has_unknown_spaces
-        yield DecodedDoc(doc, gold, plan.documents[number], is_spacing_known)
+        document = plan.documents[number]
+        yield DecodedDoc(doc, gold.spans, document, is_spacing_known, gold)
+
+
+def describe(doc: Doc, spans: Sequence[LabelledSpan], number: int) -> str:
+    """The first of some spans of a Doc in words; nothing if there is none."""
+    for start, end, label in spans:
+        text = doc[start:end].text[:80]
+        return f"({start}, {end}, {label!r}) {text!r} in Doc {number}"
+    return ""
 
 
 def copy_sentence_starts(example: Example) -> None:
@@ -199,8 +232,9 @@ def copy_sentence_starts(example: Example) -> None:
 
 def count_oracles(docs: Sequence[Doc], key: str, report: FoldReport) -> None:
     """Count what the best choice among the first candidates of each segment finds."""
-    gold = [[(s.start, s.end, s.label_) for s in doc.spans[key]] for doc in docs]
-    found = read_candidates(docs, key, gold)
+    keys = GoldKeys(key)
+    gold = [aligned_annotation(Example(doc, doc), keys) for doc in docs]
+    found = read_candidates(docs, key, annotation=gold)
     report.segments = len(found.segments)
     report.candidates = sum(len(segment.candidates) for segment in found.segments)
     report.gold += found.n_gold

@@ -5,17 +5,22 @@ size: with 21 groups in each of 38,000 one-sentence Docs, one pass would take 7 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import SENT_START
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
+from spacy_treecrf.gold import Gold, GoldKeys
+
 from .records import LabelledSpan
 
 # Segments in a packed Doc: some 10 ms to read, of which the groups are the half.
 SEGMENTS_A_DOC = 100
+
+
+NOTHING_ELSE = Gold()
 
 
 class DecodedDoc(NamedTuple):
@@ -25,12 +30,14 @@ class DecodedDoc(NamedTuple):
     gold (Sequence[LabelledSpan]): Gold spans, in its tokens.
     document (int): Number of the source document; neighbours may share one.
     is_spacing_known (bool): Whether the spaces between its tokens are the text's own.
+    annotation (Gold): What else is annotated, in its tokens: regions, incorrect spans.
     """
 
     doc: Doc
     gold: Sequence[LabelledSpan]
     document: int
     is_spacing_known: bool = True
+    annotation: Gold = NOTHING_ELSE
 
 
 def candidate_groups(doc: Doc, key: str) -> list[SpanGroup]:
@@ -52,6 +59,7 @@ def pack_candidates(
     vocab: Vocab,
     key: str,
     n_segments: int = SEGMENTS_A_DOC,
+    keys: GoldKeys | None = None,
 ) -> Iterator[Doc]:
     """Join Docs with their candidates, until each has so many segments.
 
@@ -60,24 +68,29 @@ def pack_candidates(
     vocab (Vocab): Vocabulary of the new Docs.
     key (str): Key of the candidates, and of gold in the new Docs.
     n_segments (int): Segments at which a Doc is full.
+    keys (Optional[GoldKeys]): Keys of the regions and of the incorrect spans, which the
+        new Docs have too.
     YIELDS (Doc): Docs with gold under `{key}`, candidates under `{key}:{r}`, whose
         attrs have "segments", "log_prob", "documents" (int32, one a segment) and
-        "scores" if all had them, and a sentence start at each segment.
+        "scores" if all had them, and a sentence start at each segment. Attrs of the
+        gold group name the keys of the regions, and list the runs of tokens whose
+        entity tag is unknown.
     """
+    keys = keys or GoldKeys(key)
     waiting: list[DecodedDoc] = []
     count = 0
     for item in decoded:
         if count >= n_segments and item.document != waiting[-1].document:
-            yield _join(waiting, vocab, key)
+            yield _join(waiting, vocab, key, keys)
             waiting, count = [], 0
         waiting.append(item)
         groups = candidate_groups(item.doc, key)
         count += len(groups[0].attrs["segments"]) if groups else 0
     if waiting:
-        yield _join(waiting, vocab, key)
+        yield _join(waiting, vocab, key, keys)
 
 
-def _join(items: Sequence[DecodedDoc], vocab: Vocab, key: str) -> Doc:
+def _join(items: Sequence[DecodedDoc], vocab: Vocab, key: str, keys: GoldKeys) -> Doc:
     offsets = np.cumsum([0, *(len(item.doc) for item in items)]).tolist()
     words = [token.text for item in items for token in item.doc]
     spaces = [bool(token.whitespace_) for item in items for token in item.doc]
@@ -92,12 +105,30 @@ def _join(items: Sequence[DecodedDoc], vocab: Vocab, key: str) -> Doc:
         spaces=spaces if is_spacing_known else None,
         sent_starts=_sentence_starts(items, groups) if words else None,
     )
-    gold = [
-        (start + offset, end + offset, label)
+
+    def moved(parts: Iterable[Iterable[LabelledSpan]]) -> list[Span]:
+        pairs = zip(parts, offsets, strict=False)
+        spans = ((s + at, e + at, label) for own, at in pairs for s, e, label in own)
+        return _spans(doc, spans)
+
+    attrs: dict[str, Any] = {}
+    unknown = [
+        (start + offset, end + offset)
         for item, offset in zip(items, offsets, strict=False)
-        for start, end, label in item.gold
+        for start, end in item.annotation.unknown
     ]
-    doc.spans[key] = SpanGroup(doc, name=key, spans=_spans(doc, gold))
+    if unknown:
+        attrs["unknown"] = np.array(unknown, dtype=np.int32)
+    if keys.missing is not None:
+        attrs["missing_spans_key"] = keys.missing
+        spans = moved(item.annotation.missing for item in items)
+        doc.spans[keys.missing] = SpanGroup(doc, name=keys.missing, spans=spans)
+    if keys.incorrect is not None:
+        attrs["incorrect_spans_key"] = keys.incorrect
+        spans = moved(item.annotation.incorrect for item in items)
+        doc.spans[keys.incorrect] = SpanGroup(doc, name=keys.incorrect, spans=spans)
+    gold = moved(item.gold for item in items)
+    doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=gold)
     for rank in range(max(map(len, groups))):
         parts = [
             (group[rank], item.document, offset)

@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spacy.language import Language
@@ -13,6 +13,7 @@ from spacy.util import logger, minibatch
 from tqdm import tqdm
 
 from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.gold import Gold, GoldKeys
 from spacy_treecrf.rerank.candidates import (
     CandidateSegment,
 )
@@ -20,8 +21,7 @@ from spacy_treecrf.rerank.features import GlobalFeatures
 from spacy_treecrf.rerank.model import Ranker
 from spacy_treecrf.rerank.ranking_data import RankingData
 
-from ._spans import LabelledSpan
-from .candidate_groups import aligned_gold, check_labels, read_candidates
+from .candidate_groups import aligned_annotation, check_labels, read_candidates
 
 # Docs read at a time; those that jackknife packs have some 100 segments each.
 CHUNK = 32
@@ -48,16 +48,22 @@ class RankingCorpus:
     n_gold: int = 0
     n_lost: int = 0
     first_lost: str = ""
+    n_unannotated: int = 0
+    first_unannotated: str = ""
     keys: Counter[str] = field(default_factory=Counter)
 
     def add(
-        self,
-        docs: Sequence[Doc],
-        candidates_key: str,
-        gold: Sequence[Sequence[LabelledSpan]],
+        self, docs: Sequence[Doc], candidates_key: str, gold: Sequence[Gold]
     ) -> None:
         """Read the candidates of some Docs, whose gold is given in their tokens."""
-        found = read_candidates(docs, candidates_key, gold, self.n_documents)
+        found = read_candidates(
+            docs, candidates_key, None, self.n_documents, annotation=gold
+        )
+        left_out = set(found.missing)
+        for number, (doc, own) in enumerate(zip(docs, gold, strict=True)):
+            if own.source is None and len(doc) and number not in left_out:
+                self.n_unannotated += 1
+                self.first_unannotated = self.first_unannotated or start_of(doc)
         if found.missing and not self.n_missing:
             self.first_missing = start_of(docs[found.missing[0]])
         for number, (start, end, label) in found.lost_gold[:1]:
@@ -88,6 +94,18 @@ class RankingCorpus:
                     what=what,
                     key=candidates_key,
                     doc=self.first_missing,
+                ),
+                stacklevel=4,
+            )
+        if self.n_unannotated:
+            warnings.warn(
+                Warnings.T146.format(
+                    name=self.name,
+                    count=self.n_unannotated,
+                    total=self.n_docs,
+                    what=what,
+                    key=self.key,
+                    doc=self.first_unannotated,
                 ),
                 stacklevel=4,
             )
@@ -142,10 +160,14 @@ def read_training(
     return corpus
 
 
-def gold_of(doc: Doc, cfg: dict[str, Any]) -> list[LabelledSpan]:
+def gold_of(doc: Doc, cfg: dict[str, Any]) -> Gold:
     """Gold of a Doc: under the spans key, else the candidates' key, else `doc.ents`."""
-    spans, _ = aligned_gold(Example(doc, doc), gold_key(doc, cfg))
-    return spans
+    return aligned_annotation(Example(doc, doc), gold_keys(doc, cfg))
+
+
+def gold_keys(doc: Doc, cfg: dict[str, Any]) -> GoldKeys:
+    """RETURNS (GoldKeys): Where the annotation of a Doc is."""
+    return replace(GoldKeys.of(cfg), spans=gold_key(doc, cfg))
 
 
 def gold_key(doc: Doc, cfg: dict[str, Any]) -> str:
@@ -175,10 +197,12 @@ def read_development(
         docs = run_pipes_before(name, nlp, [example.predicted for example in plain])
         gold = []
         for example in plain:
-            spans, lost = aligned_gold(example, gold_key(example.reference, cfg))
-            gold.append(spans)
-            corpus.n_gold += len(lost)
-            corpus.n_lost += len(lost)
+            own = aligned_annotation(example, gold_keys(example.reference, cfg))
+            gold.append(own)
+            corpus.n_gold += len(own.lost)
+            corpus.n_lost += len(own.lost)
+            if own.lost and not corpus.first_lost:
+                corpus.first_lost = f"{own.lost[0]} in {start_of(example.reference)!r}"
         corpus.add(docs, key, gold)
     if not corpus.segments:
         raise ValueError(Errors.T099.format(name=name, n_docs=corpus.n_docs, key=key))

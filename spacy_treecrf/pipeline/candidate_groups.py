@@ -1,26 +1,25 @@
 """From the candidate groups of Docs to the segments that a reranker chooses in."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import IS_SPACE, ORTH
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.gold import Gold, GoldKeys, LabelledSpan
+from spacy_treecrf.gold import aligned_gold as read_aligned
 from spacy_treecrf.rerank.candidates import (
     Candidate,
     CandidateSegment,
     merge_duplicates,
 )
-from spacy_treecrf.scorers import same_tokens
-
-from ._spans import LabelledSpan
 
 # Characters of a Doc that a message quotes.
 QUOTED = 60
@@ -72,6 +71,7 @@ def read_candidates(
     key: str,
     gold: Sequence[Sequence[LabelledSpan]] | None = None,
     first_document: int = 0,
+    annotation: Sequence[Gold] | None = None,
 ) -> DocCandidates:
     """Read the candidates of a batch of Docs.
 
@@ -81,10 +81,16 @@ def read_candidates(
     gold (Optional[Sequence[Sequence[LabelledSpan]]]): Gold spans of each Doc, in its
         tokens.
     first_document (int): Number of the first document.
+    annotation (Optional[Sequence[Gold]]): All annotation of each Doc, in place of
+        `gold`. A span that nobody can say to be right or wrong (`Gold.is_open`) is
+        taken out of the candidates: they are judged by their other spans, and those
+        that then are equal are one, with the sum of their probabilities.
     RETURNS (DocCandidates): Their segments, with distinct candidates, best first.
     RAISES (ValueError): If the groups of a Doc are not of the form that base pipes
         write; the message names the Doc, the group and what is wrong.
     """
+    if annotation is not None:
+        gold = [own.spans for own in annotation]
     found = DocCandidates(n_documents=first_document)
     texts: dict[int, str] = {}
     for number, doc in enumerate(docs):
@@ -96,6 +102,12 @@ def read_candidates(
             if words_before[-1]:
                 found.missing.append(number)
             continue
+        if annotation is not None and annotation[number].regions:
+            judge = annotation[number]
+            ranks = [
+                rank._replace(spans=[s for s in rank.spans if not judge.is_open(s)])
+                for rank in ranks
+            ]
         segments = np.array(ranks[0].segments, dtype=np.int64).reshape(-1, 2)
         _check_segments(doc, key, segments, words_before)
         edges = words_before[segments].tolist()
@@ -134,19 +146,32 @@ def aligned_gold(
     RETURNS (tuple[list[LabelledSpan], list[LabelledSpan]]): Gold in tokens of the
         predicted Doc; gold that fits none of them, in tokens of the reference.
     """
-    reference = example.reference
-    group: Iterable[Span] = reference.spans.get(key, reference.ents)
-    same = same_tokens(example)
-    spans, lost = [], []
-    for span in group:
-        plain = (span.start, span.end, span.label_)
-        if same:
-            spans.append(plain)
-        elif found := example.get_aligned_spans_y2x([span], allow_overlap=True):
-            spans.append((found[0].start, found[0].end, span.label_))
-        else:
-            lost.append(plain)
-    return spans, lost
+    found = read_aligned(example, GoldKeys(key))
+    return found.spans, found.lost
+
+
+def aligned_annotation(example: Example, keys: GoldKeys) -> Gold:
+    """All annotation of an example, in tokens of its predicted Doc.
+
+    example (Example): The example. What `jackknife` has written says in the attrs of
+        the gold group where its regions are.
+    keys (GoldKeys): Where gold is; regions too, unless the attrs say it.
+    RETURNS (Gold): The annotation. A Doc that nobody has annotated is unknown as a
+        whole.
+    """
+    group = example.reference.spans.get(keys.spans)
+    attrs = {} if group is None else group.attrs
+    keys = GoldKeys(
+        keys.spans,
+        keys.missing or attrs.get("missing_spans_key"),
+        keys.incorrect or attrs.get("incorrect_spans_key"),
+    )
+    found = read_aligned(example, keys)
+    if found.source is None:
+        return replace(found, unknown=[(0, len(example.predicted))])
+    # Jackknife's runs count the tokens that the pipeline made, which the Doc has.
+    runs = [(int(start), int(end)) for start, end in attrs.get("unknown", ())]
+    return replace(found, unknown=[*found.unknown, *runs]) if runs else found
 
 
 class _Rank(NamedTuple):

@@ -40,6 +40,8 @@ DEFAULT_CONFIG = {
     "runs": 1,
     "min_sentences": 5,
     "typed": True,
+    "missing_spans_key": None,
+    "incorrect_spans_key": None,
     "annotate_ents": False,
     "seed": 0,
     "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
@@ -86,6 +88,8 @@ def make_ner_reranker(
     runs: int,
     min_sentences: int,
     typed: bool,
+    missing_spans_key: str | None,
+    incorrect_spans_key: str | None,
     annotate_ents: bool,
     seed: int,
     scorer: Callable[..., dict[str, Any]] | None,
@@ -105,6 +109,8 @@ def make_ner_reranker(
         runs=runs,
         min_sentences=min_sentences,
         typed=typed,
+        missing_spans_key=missing_spans_key,
+        incorrect_spans_key=incorrect_spans_key,
         annotate_ents=annotate_ents,
         seed=seed,
         scorer=scorer,
@@ -136,6 +142,8 @@ class NerReranker(LearnedPipe):
         runs: int = 1,
         min_sentences: int = 5,
         typed: bool = True,
+        missing_spans_key: str | None = None,
+        incorrect_spans_key: str | None = None,
         annotate_ents: bool = False,
         seed: int = 0,
         scorer: Callable[..., dict[str, Any]] | None = None,
@@ -158,6 +166,11 @@ class NerReranker(LearnedPipe):
             averaged.
         min_sentences (int): Training segments that a feature must occur in.
         typed (bool): Whether features see labels.
+        missing_spans_key (Optional[str]): Key of regions that are not annotated: a span
+            inside one is neither right nor wrong, in learning and in evaluation. Data
+            of `jackknife` says its own in learning.
+        incorrect_spans_key (Optional[str]): Key of spans with labels known to be wrong,
+            also in such a region.
         annotate_ents (bool): Whether to write `doc.ents` too.
         seed (int): Seed of the order of the perceptrons' passes.
         scorer (Optional[Callable]): Scores examples.
@@ -178,6 +191,8 @@ class NerReranker(LearnedPipe):
             "runs": runs,
             "min_sentences": min_sentences,
             "typed": typed,
+            "missing_spans_key": missing_spans_key,
+            "incorrect_spans_key": incorrect_spans_key,
             "annotate_ents": annotate_ents,
             "seed": seed,
         }
