@@ -4,11 +4,13 @@ import pickle
 
 import pytest
 from nested_toy import make_doc
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from spacy_treecrf.muc_scorer import muc_score
 from spacy_treecrf.scorers import aligned_spans, nested_score
 
 VOCAB = Vocab()
@@ -156,6 +158,104 @@ def test_scorers_missing_key_of_the_pipe_comes_first():
     )
     result = score([example], spans_key="nested", missing_spans_key="missing")
     assert result["spans_nested_p"] == 1.0
+
+
+def test_scorers_incorrect_span_is_wrong_in_a_missing_region_too():
+    example = example_of(GOLD, PREDICTED, missing=[(0, 6, "")], incorrect=[(1, 2, "E")])
+    keys = {"missing_spans_key": "missing", "incorrect_spans_key": "incorrect"}
+    # A and C are right, E is wrong, B(5, 6) is open.
+    assert scores(example, **keys)["p"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("spans", "precision"),
+    [
+        ([(1, 2, "GPE")], 1.0),  # `York` of the token `York-based`
+        ([(1, 4, "X"), (2, 3, "X")], 1.0),
+        ([(0, 1, "X")], 0.5),  # `New` is annotated
+        ([(0, 2, "X")], 0.5),  # reaches beyond the region
+        ([(3, 5, "X")], 0.5),
+        ([], 1.0),
+    ],
+)
+@pytest.mark.parametrize("source", ["spans", "ents"])
+@pytest.mark.parametrize("score", [nested_score, muc_score])
+def test_scorers_regions_hold_predictions_in_other_tokens(
+    score, source, spans, precision
+):
+    words = ["New", "York-based", "in", "Ghent"]
+    if source == "spans":
+        reference = Doc(VOCAB, words=words)
+        reference.spans["nested"] = [Span(reference, 3, 4, label="GPE")]
+        reference.spans["missing"] = [Span(reference, 1, 2)]
+    else:
+        reference = Doc(VOCAB, words=words, ents=["O", "", "O", "B-GPE"])
+        if any(e > 1 and s < 4 and not (s >= 1 and e <= 4) for s, e, _ in spans):
+            precision = 1.0  # spaCy leaves out what touches an unknown tag
+    words = ["New", "York", "-", "based", "in", "Ghent"]
+    spaces = [True, False, False, True, True, True]
+    predicted = Doc(VOCAB, words=words, spaces=spaces)
+    predicted.spans["nested"] = [
+        Span(predicted, s, e, label=label) for s, e, label in [*spans, (5, 6, "GPE")]
+    ]
+    result = score([Example(predicted, reference)], missing_spans_key="missing")
+    wrong = {0.5: 1 / (1 + len(spans)), 1.0: 1.0}[precision]
+    assert result["spans_nested_p"] == pytest.approx(wrong)
+    assert result["spans_nested_r"] == 1.0
+
+
+@pytest.mark.parametrize("score", [nested_score, muc_score])
+@pytest.mark.parametrize(
+    ("tags", "precision"),
+    [
+        (["B-X", "O", ""], 1.0),
+        (["B-X", "O", "O"], 0.5),
+        (["B-X", "", ""], 1.0),
+    ],
+)
+def test_scorers_unknown_tags_hold_no_false_positives(score, tags, precision):
+    reference = Doc(VOCAB, words=list("abc"), ents=tags)
+    predicted = make_doc(VOCAB, "a b c", [(0, 1, "X"), (2, 3, "X")])
+    result = score([Example(predicted, reference)])
+    assert result["spans_nested_p"] == precision
+    assert result["spans_nested_r"] == 1.0
+
+
+def test_scorers_agree_with_spacy_on_unknown_tags():
+    tags = ["B-X", "", "B-X", "", "O", ""]
+    reference = Doc(VOCAB, words=list("abcdef"), ents=tags)
+    spans = [(0, 1, "X"), (1, 2, "X"), (2, 4, "X"), (4, 5, "X"), (5, 6, "X")]
+    predicted = make_doc(VOCAB, "a b c d e f", spans)
+    predicted.ents = list(predicted.spans["nested"])
+    examples = [Example(predicted, reference)]
+    ours, theirs = nested_score(examples), get_ner_prf(examples)
+    for name in "prf":
+        assert ours[f"spans_nested_{name}"] == pytest.approx(theirs[f"ents_{name}"])
+
+
+def test_scorers_docs_with_and_without_the_group_are_scored_together():
+    in_ents = Example(
+        make_doc(VOCAB, "a b", [(1, 2, "X")]),
+        Doc(VOCAB, words=["a", "b"], ents=["B-X", "O"]),
+    )
+    result = scores(example_of([(0, 1, "A")], [(0, 1, "A")]), in_ents)
+    assert (result["p"], result["r"]) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "inner", "outer"),
+    [
+        ([(0, 1, "A")], [(0, 1, "A")], None, 1.0),
+        ([(0, 1, "A")], [(1, 2, "A")], None, 0.0),
+        ([(0, 3, "A")], [(0, 3, "A"), (1, 2, "B")], 0.0, 1.0),
+        ([(0, 3, "A"), (1, 2, "B")], [(0, 3, "A")], 0.0, 1.0),
+        ([(0, 3, "A"), (1, 2, "B")], [], 0.0, 0.0),
+        ([], [], None, None),
+    ],
+)
+def test_scorers_have_no_score_where_nothing_is_inner(gold, predicted, inner, outer):
+    result = scores(example_of(gold, predicted))
+    assert (result["inner_f"], result["outer_f"]) == (inner, outer)
 
 
 # Other tokens.

@@ -82,7 +82,7 @@ class TaggingObjective:
         observed = self.by_predicate @ of_tag.reshape(n_contexts, n_tags).astype(float)
         self.features = np.flatnonzero(observed >= cutoff)
         self.observed = observed.reshape(-1)[self.features]
-        self.l2, self.n_words = l2, len(tags)
+        self.l2, self.n_words = l2, max(1, len(tags))
         self._table = np.zeros(observed.shape)
 
     def __call__(self, weights: np.ndarray) -> tuple[float, np.ndarray]:

@@ -16,7 +16,7 @@ from spacy_treecrf.hmm.counts import (
 )
 
 
-def events_of(words, classes, begins, lengths, punctuation=()):
+def events_of(words, classes, begins, lengths, punctuation=(), known=None):
     is_punctuation = np.zeros(20, dtype=bool)
     is_punctuation[list(punctuation)] = True
     tokens = LabelledTokens(
@@ -25,6 +25,7 @@ def events_of(words, classes, begins, lengths, punctuation=()):
         np.array(classes),
         np.array(begins, dtype=bool),
         np.array(lengths),
+        None if known is None else np.array(known, dtype=bool),
     )
     return extract_events(tokens, 2, 1, is_punctuation)
 
@@ -67,6 +68,58 @@ def test_counts_the_word_beyond_punctuation():
 def test_counts_no_word_lies_beyond_punctuation_that_opens_a_sentence():
     events = events_of([2, 3], [0, 1], [1, 1], [2], punctuation=[2])
     assert events.beside_punctuation.tolist() == [[END_WORD, 2, 0, 1]]
+
+
+# x [y z] . u v with classes 0 1 1 0 0 0, then a second sentence w.
+PARTLY = ([2, 3, 4, 5, 6, 7, 8], [0, 1, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 1], [6, 1])
+SECOND = {
+    "name_class": [[END_WORD, 2, 0], [8, 0, 2]],
+    "first_word": [[8, 2, 0]],
+    "next_word": [[8, -1, 0]],
+}
+
+
+@pytest.mark.parametrize(
+    ("known", "name_class", "first_word", "next_word"),
+    [
+        # The last words of a sentence.
+        (
+            [1, 1, 1, 1, 0, 0, 1],
+            [[END_WORD, 2, 0], [2, 0, 1], [4, 1, 0]],
+            [[2, 2, 0], [3, 0, 1], [5, 1, 0]],
+            [[2, -1, 0], [3, 4, 1], [4, -1, 1]],
+        ),
+        # The first word, and the one behind the name, whose end is known.
+        (
+            [0, 1, 1, 0, 1, 1, 1],
+            [[7, 0, 2]],
+            [],
+            [[3, 4, 1], [4, -1, 1], [6, 7, 0], [7, -1, 0]],
+        ),
+        # A whole sentence.
+        ([0, 0, 0, 0, 0, 0, 1], [], [], []),
+    ],
+)
+def test_counts_leave_out_what_touches_an_unknown_class(
+    known, name_class, first_word, next_word
+):
+    events = events_of(*PARTLY, known=known)
+    expected = {
+        "name_class": name_class,
+        "first_word": first_word,
+        "next_word": next_word,
+    }
+    for name, rows in expected.items():
+        found = sorted(getattr(events, name).tolist())
+        assert found == sorted([*rows, *SECOND[name]]), name
+
+
+def test_counts_know_no_word_of_unknown_class_beyond_punctuation():
+    given = ([2, 3, 4], [0, 0, 1], [1, 0, 1], [3], [3])
+    assert len(events_of(*given).beside_punctuation) == 1
+    events = events_of(*given, known=[0, 1, 1])
+    assert len(events.beside_punctuation) == 0
+    assert [3, 0, 1] in events.name_class.tolist()
 
 
 def test_counts_round_trip_through_narrow_arrays():

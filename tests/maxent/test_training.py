@@ -84,6 +84,66 @@ SENTENCES = [["Mr.", "Al", "left"], ["Mr.", "Bo", "left"], ["Bo", "met", "Al"]] 
 TAGS = [0, 1, 0, 0, 1, 0, 1, 0, 1] * 3
 
 
+def partly_known(sentences, tags, known, l2=0.3):
+    batch = batch_of(sentences)
+    predicates = WordPredicates.learn(batch, 1, ())
+    return TaggingObjective(
+        predicates.encode(batch),
+        predicates.n_columns,
+        np.array(tags),
+        batch.lengths,
+        N_LABELS,
+        1,
+        l2,
+        np.array(known, dtype=bool),
+    )
+
+
+def by_feature(objective):
+    return dict(zip(objective.features.tolist(), objective.observed, strict=True))
+
+
+def test_training_unknown_tags_at_the_end_are_as_if_cut_out():
+    sentence = ["Al", "met", "Bo"]
+    other = [["Bo", "met", "Al"], ["Al"]]
+    # The first two words keep what is behind them in sight: the text is known.
+    objective = partly_known(
+        [sentence, *other], [1, 0, 3, 0, 0, 1, 1], [1, 1, 0] + [1] * 4
+    )
+    whole = partly_known([sentence, *other], [1, 0, 3, 0, 0, 1, 1], [1] * 7)
+    gone = {f for f in by_feature(whole) if f not in by_feature(objective)}
+    assert all(feature % N_TAGS == 3 for feature in gone)
+    assert (objective.counts.sum(), whole.counts.sum()) == (6, 7)
+
+
+def test_training_a_whole_unknown_sentence_changes_nothing():
+    known = [["Al", "met", "Bo"], ["Al"]]
+    cut = partly_known(known, [1, 0, 3, 1], [1] * 4)
+    more = partly_known([*known, ["Bo", "Al"]], [1, 0, 3, 1, 0, 0], [1] * 4 + [0, 0])
+    assert more.counts.sum() == cut.counts.sum() == 4
+    assert sorted(by_feature(more).values()) == sorted(by_feature(cut).values())
+    w = np.random.default_rng(0).normal(size=len(cut.features))
+    assert more(w)[0] == pytest.approx(cut(w)[0])
+
+
+@pytest.mark.parametrize(
+    ("known", "last", "last_two"),
+    [
+        ([1, 1, 1], {N_TAGS: 1, 1: 1, 0: 1}, 3),
+        ([0, 1, 1], {0: 1}, 0),  # behind an unknown tag the history is not known
+        ([1, 0, 1], {N_TAGS: 1}, 1),
+        ([1, 1, 0], {N_TAGS: 1, 1: 1}, 2),
+    ],
+)
+def test_training_history_is_seen_as_far_as_it_is_known(known, last, last_two):
+    objective = partly_known([["Al", "met", "Bo"]], [1, 0, 3], known)
+    n_words = objective.by_context.shape[1] - (N_TAGS + 1) - (N_TAGS + 1) ** 2
+    seen = np.asarray(objective.by_context.sum(axis=0)).reshape(-1)
+    of_last = seen[n_words : n_words + N_TAGS + 1]
+    assert {n: int(of_last[n]) for n in np.flatnonzero(of_last).tolist()} == last
+    assert seen[n_words + N_TAGS + 1 :].sum() == last_two
+
+
 def test_training_ends_where_the_gradient_is_zero():
     _, objective = objective_of(SENTENCES, TAGS)
     model = train(

@@ -22,6 +22,8 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_treecrf.pipeline._gold import has_crossing
+from spacy_treecrf.pipeline._gold_report import GoldReport
+from spacy_treecrf.pipeline._label_prior import LabelPrior
 from spacy_treecrf.pipeline._segments import DocSegments
 from spacy_treecrf.structure import marginals
 
@@ -370,3 +372,190 @@ def test_treecrf_learns_from_fragments():
     train_until(nlp, examples, loss=0.001)
     for words, spans in SENTENCES:
         assert set(spans[:1]) <= set(found(run(nlp, words)))
+
+
+# Other tokens, and what cannot be used.
+
+
+def with_marks(text, reference, **groups):
+    """A pipeline, and an Example in two tokenisations with partial annotation."""
+    nlp = initialized(missing_spans_key="missing", incorrect_spans_key="incorrect")
+    example = split_example(nlp.vocab, text, reference, groups.pop("gold", []))
+    doc = example.reference
+    for key, spans in groups.items():
+        doc.spans[key] = [Span(doc, s, e, label=label) for s, e, label in spans]
+    return nlp, example
+
+
+def rows_of(nlp, example):
+    """What is read: observed, missing and incorrect rows, labels as names; counts."""
+    pipe = nlp.get_pipe("treecrf")
+    reader, cut = pipe._reader(), pipe._cut([example.predicted])
+    report = GoldReport(pipe.name, reader.keys)
+    found = reader.read([example], cut, report)
+    names = ["+".join(parts) for parts in reader.parts]
+    tables = (found.observed, found.missing, found.incorrect)
+    rows = [
+        [(*row[:3], "" if row[3] < 0 else names[row[3]]) for row in table.tolist()]
+        for table in tables
+    ]
+    return (*rows, dict(report.counts))
+
+
+MAIL = ("mail @foo.com in Rome .", "mail @|foo.com in Rome .")
+
+
+def test_treecrf_missing_region_widens_to_what_it_touches():
+    nlp, example = with_marks(*MAIL, missing=[(0, 2, "")])
+    assert rows_of(nlp, example) == ([], [(0, 0, 2, "")], [], {})
+    whole = make_example(nlp.vocab, "mail @foo.com in Rome .", [])
+    whole.reference.spans["missing"] = [Span(whole.reference, 0, 2)]
+    assert loss_of(nlp, example) == pytest.approx(loss_of(nlp, whole))
+
+
+def test_treecrf_incorrect_span_in_a_token_is_counted():
+    nlp, example = with_marks(*MAIL, incorrect=[(1, 2, "ORG")])
+    with pytest.warns(
+        UserWarning,
+        match=r"T102.*1 of 1 incorrect spans \(100.0%\) under the key 'incorrect' do not "
+        r"fit the tokens.*\(1, 2, 'ORG'\) '@' in 'mail @foo.com in Rome .'",
+    ) as caught:
+        loss_of(nlp, example)
+    assert "still count as gold" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    ("incorrect", "rows", "counts"),
+    [
+        ((0, 3, "ORG"), [(0, 0, 2, "ORG")], {"incorrect_space": 1}),
+        ((2, 3, "ORG"), [], {"incorrect_empty": 1}),
+        ((1, 1, "ORG"), [], {"incorrect_empty": 1}),
+        ((1, 4, "ORG"), [], {"incorrect_cut": 1}),
+        ((3, 4, ""), [(1, 0, 1, "")], {}),
+    ],
+)
+def test_treecrf_incorrect_spans_are_trimmed_or_counted(incorrect, rows, counts):
+    nlp = initialized(incorrect_spans_key="incorrect")
+    example = make_example(nlp.vocab, ["a", "b", "\n", "c"], [])
+    reference = example.reference
+    start, end, label = incorrect
+    reference.spans["incorrect"] = [Span(reference, start, end, label=label)]
+    example.predicted[3].is_sent_start = True
+    assert rows_of(nlp, example) == ([], [], rows, counts)
+
+
+def test_treecrf_missing_region_without_a_token_is_counted():
+    nlp, example = partial(missing=[(1, 1, ""), (0, 1, "")])
+    assert rows_of(nlp, example)[1:] == ([(0, 0, 1, "")], [], {"missing_empty": 1})
+    with pytest.warns(UserWarning, match=r"T102.*1 of 2 missing regions.*'missing'"):
+        loss_of(nlp, example)
+
+
+def test_treecrf_missing_region_crosses_a_sentence_start():
+    nlp, example = partial(missing=[(0, 2, "GPE")])
+    example.predicted[1].is_sent_start = True
+    assert rows_of(nlp, example)[1] == [(0, 0, 1, "GPE"), (1, 0, 1, "GPE")]
+
+
+# Gold in `doc.ents`.
+
+
+def in_ents(vocab, words, tags):
+    doc = Doc(vocab, words=words.split(" "), ents=tags)
+    return Example(Doc(vocab, words=words.split(" ")), doc)
+
+
+def test_treecrf_reads_entities_where_the_key_is_absent_and_says_so():
+    nlp = untrained()
+    examples = [
+        *toy_examples(nlp)[:2],
+        in_ents(nlp.vocab, "Ann left", ["B-PER", "O"]),
+        in_ents(nlp.vocab, "It rained", ["O", "O"]),
+    ]
+    with pytest.warns(UserWarning, match="T145") as caught:
+        nlp.initialize(lambda: examples)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "2 of 4 examples have no span group 'nested'" in message
+    assert "1 entities" in message
+    assert "PER" in nlp.get_pipe("treecrf").labels
+    assert rows_of(nlp, examples[2])[0] == [(0, 0, 1, "PER")]
+    nlp.update(examples)  # says it no more
+
+
+def test_treecrf_learns_from_entities_alone():
+    nlp = untrained()
+    examples = [in_ents(nlp.vocab, "Ann left", ["B-PER", "O"])]
+    with pytest.warns(UserWarning, match=r"T145.*1 of 1"):
+        nlp.initialize(lambda: examples)
+    assert nlp.get_pipe("treecrf").labels == ("PER",)
+
+
+def test_treecrf_entities_do_not_count_beside_the_group():
+    nlp = initialized()
+    example = in_ents(nlp.vocab, "Ann left", ["B-PER", "O"])
+    example.reference.spans["nested"] = []
+    assert rows_of(nlp, example)[0] == []
+
+
+def test_treecrf_says_that_it_reads_entities_after_loading_too():
+    nlp = initialized()
+    nlp.get_pipe("treecrf")._report = None
+    with pytest.warns(UserWarning, match="T145"):
+        nlp.update([in_ents(nlp.vocab, "Ann left", ["B-PER", "O"])])
+
+
+def test_treecrf_unknown_tags_are_missing_regions():
+    nlp = initialized()
+    example = in_ents(nlp.vocab, "Ann left Rome .", ["B-PER", "O", "", ""])
+    observed, missing, _, _ = rows_of(nlp, example)
+    assert observed == [(0, 0, 1, "PER")]
+    assert missing == [(0, 2, 4, "")]
+
+
+def test_treecrf_docs_without_any_annotation_are_counted():
+    nlp = untrained()
+    bare = in_ents(nlp.vocab, "Ann left", ["", ""])
+    with pytest.warns(UserWarning, match=r"T105.*1 of 9"):
+        nlp.initialize(lambda: [*toy_examples(nlp), bare])
+
+
+def test_treecrf_refuses_a_corpus_without_spans_and_entities():
+    nlp = untrained()
+    examples = [in_ents(nlp.vocab, "Ann left", ["O", "O"])]
+    with pytest.raises(ValueError, match=r"T001.*no entities in `doc.ents`"):
+        nlp.initialize(lambda: examples)
+
+
+def test_treecrf_scores_by_the_gold_that_it_learns():
+    nlp = initialized()
+    example = in_ents(nlp.vocab, "Ann left Rome", ["B-PER", "O", ""])
+    doc = example.predicted
+    doc.spans["nested"] = [Span(doc, 0, 1, label="PER"), Span(doc, 2, 3, label="GPE")]
+    result = nlp.get_pipe("treecrf").score([example])
+    assert (result["spans_nested_p"], result["spans_nested_r"]) == (1.0, 1.0)
+
+
+# The labels' prior.
+
+
+def test_label_prior_leaves_regions_out():
+    # Two segments of 3 tokens, 5 nodes and 6 spans each; the second is not annotated.
+    prior = LabelPrior()
+    observed = np.array([(0, 0, 1, 0), (1, 0, 2, 0)])
+    prior.add_annotated(np.array([3, 3]), observed, np.array([(1, 0, 3, -1)]))
+    alone = LabelPrior()
+    alone.add(np.array([3]), np.array([0]))
+    for objective in ("treecrf", "local"):
+        np.testing.assert_allclose(
+            prior.log_odds(2, objective, 1), alone.log_odds(2, objective, 1)
+        )
+
+
+def test_label_prior_leaves_the_regions_of_a_label_out_for_it_alone():
+    prior = LabelPrior()
+    missing = np.array([(0, 0, 2, 1), (0, 1, 3, -1)])
+    prior.add_annotated(np.array([4]), np.zeros((0, 4), dtype=np.int64), missing)
+    # 7 nodes; 3 of them in the region of any label, 5 in both regions together.
+    expected = np.log(0.5) - np.log([7 - 3 + 0.5, 7 - 5 + 0.5])
+    np.testing.assert_allclose(prior.log_odds(2, "treecrf", 1), expected)
