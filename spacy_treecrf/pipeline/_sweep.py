@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spacy.tokens import Doc
 
-from ._predictions import Prediction, finite_potentials, predictions_by_doc
+from ._predictions import Prediction, predictions_by_doc
 from ._settings import loss_settings
 
 if TYPE_CHECKING:
@@ -33,14 +33,9 @@ def sweep(
     from spacy_treecrf.ml.decoding import decode
 
     docs = list(docs)
-    cut = pipe._cut(docs)
-    if not len(cut.segments):
-        return [[Prediction([], []) for _ in docs] for _ in decodings]
-    pipe._require_labels()
-    labels = pipe.label_set
+    cut, potentials = pipe.span_potentials(docs)
+    chunks, labels = list(potentials), pipe.label_set
     settings = loss_settings(pipe.cfg, len(labels))
-    potentials = pipe.model.predict((docs, cut.segments))
-    chunks = list(finite_potentials(potentials, docs, cut, pipe.name))
     trees: dict[Decoding, list[Prediction]] = {}
 
     def predict(decoding: Decoding) -> list[Prediction]:

@@ -1,6 +1,6 @@
 """The factory `treecrf`: nested entities as nodes of a partially observed tree."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,6 +39,8 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
+    from spacy_treecrf.ml.types import SpanPotentials
+
     from ._gold import GoldReader
     from ._gold_report import GoldReport
 
@@ -263,27 +265,18 @@ class TreeCRF(ConfiguredPipe):
         from spacy_treecrf.ml.decoding import decode_with_candidates
 
         docs = list(docs)
-        self._check_settings()
-        cut = self._cut(docs)
         n_best, labels = self.cfg["n_best"], self.label_set
-        found = []
-        if len(cut.segments):
-            self._require_labels()
-            self._windows.warn(self.cfg["max_length"])
-            check_encoder_output(self.name, self.model, docs)
-            potentials = self.model.predict((docs, cut.segments))
-            found = decode_with_candidates(
-                self.model,
-                finite_potentials(
-                    potentials, docs, cut, self.name, self._n_labels(labels)
-                ),
-                loss_settings(self.cfg, len(labels)),
-                labels.membership(),
-                self.cfg["decoder"],
-                self.cfg["threshold"],
-                n_best,
-                self.cfg["entropy"],
-            )
+        cut, potentials = self.span_potentials(docs)
+        found = decode_with_candidates(
+            self.model,
+            potentials,
+            loss_settings(self.cfg, len(labels)),
+            labels.membership(),
+            self.cfg["decoder"],
+            self.cfg["threshold"],
+            n_best,
+            self.cfg["entropy"],
+        )
         predictions = predictions_by_doc(
             (entities for entities, _ in found), cut, labels, len(docs)
         )
@@ -293,6 +286,27 @@ class TreeCRF(ConfiguredPipe):
         return add_candidates(
             predictions, candidates, cut, labels, n_best, self.cfg["entropy"]
         )
+
+    def span_potentials(
+        self, docs: Sequence[Doc]
+    ) -> "tuple[DocSegments, Iterator[SpanPotentials]]":
+        """Cut Docs into segments and score all spans of these.
+
+        docs (Sequence[Doc]): The batch.
+        RETURNS (tuple[DocSegments, Iterator[SpanPotentials]]): The segments; their
+            potentials, computed chunk by chunk as they are asked for.
+        RAISES (ValueError): As `predict`.
+        """
+        self._check_settings()
+        cut = self._cut(docs)
+        if not len(cut.segments):
+            return cut, iter(())
+        self._require_labels()
+        self._windows.warn(self.cfg["max_length"])
+        check_encoder_output(self.name, self.model, docs)
+        potentials = self.model.predict((docs, cut.segments))
+        n_labels = self._n_labels(self.label_set)
+        return cut, finite_potentials(potentials, docs, cut, self.name, n_labels)
 
     def set_annotations(
         self, docs: Iterable[Doc], predictions: list[Prediction]
