@@ -64,6 +64,12 @@ class Errors:
         "data that has them all, or load the trained pipeline again."
     )
 
+    T012 = (
+        "[T012] Pipe '{name}' can't start from the weights of {path}: {reason}. "
+        "`warm_start` names a trained pipeline with a `treecrf` pipe of the same encoder "
+        "and span_scorer; its labels may differ."
+    )
+
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (
         "[T041] {where}: not UTF-8 ({reason}). Convert the file first, e.g. with "

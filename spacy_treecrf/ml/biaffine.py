@@ -196,6 +196,12 @@ class SpanScorer(nn.Module):
             with torch.no_grad():
                 self.bias.copy_(torch.tensor(bias))
 
+    def label_parameters(self) -> list[nn.Parameter]:
+        """The parameters that have a row for each label."""
+        last = [] if self.inner is None else [*self.inner[-1].parameters()]
+        found = [self.bilinear, self.start, self.end, self.bias, *last]
+        return [parameter for parameter in found if parameter is not None]
+
     def forward(self, X: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
         """X (Tensor): Token vectors. Shape: (T, nI). RETURNS (Tensor): Shape: (L, S)."""
         X = self.input_dropout(X)
@@ -421,6 +427,35 @@ def check_scorer_settings(
         same = (saved[key] or default) == (value or default)
         if key not in FREE_SETTINGS and not same:
             raise SettingMismatch(*_as_configured(key, saved[key], value))
+
+
+def copy_scorer(
+    source: Model[Any, Any], target: Model[Any, Any], labels: Sequence[tuple[int, int]]
+) -> None:
+    """Copy the weights of a scorer to one with other labels.
+
+    source, target (Model): Both initialised.
+    labels (Sequence[tuple[int, int]]): Pairs of label numbers, in source and target.
+    RAISES (SettingMismatch): If they have other settings, or another width.
+    RAISES (ValueError): If one is no scorer of this module.
+    """
+    old, new = source.shims[0]._model, target.shims[0]._model
+    if not isinstance(old, SpanScorer) or not isinstance(new, SpanScorer):
+        raise ValueError("both pipes need a span scorer of the package")
+    nI = source.get_dim("nI")
+    check_scorer_settings(old.settings, new.settings, nI)
+    if nI != target.get_dim("nI"):
+        raise SettingMismatch("nI", nI, target.get_dim("nI"))
+    from_, to = (torch.tensor(numbers) for numbers in zip(*labels, strict=True))
+    of_labels = {id(parameter) for parameter in new.label_parameters()}
+    weights = dict(old.named_parameters())
+    with torch.no_grad():
+        for name, parameter in new.named_parameters():
+            saved = weights[name].to(parameter.device)
+            if id(parameter) in of_labels:
+                parameter[to] = saved[from_]
+            else:
+                parameter.copy_(saved)
 
 
 def _as_configured(key: str, saved: Any, configured: Any) -> tuple[str, Any, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ from ._settings import (
     warn_of_shared_key,
     warn_of_smoothing,
 )
+from ._warm_start import start_from
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.types import SpanPotentials
@@ -223,6 +225,12 @@ class TreeCRF(ConfiguredPipe):
         return LabelSet(self.cfg["labels"])
 
     @property
+    def n_labels(self) -> int:
+        """Number of the labels, latent ones (or the null of "local") included."""
+        local = self.cfg["objective"] == "local"
+        return len(self.label_set) + (1 if local else int(self.cfg["latent_labels"]))
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The plain labels."""
         return tuple(entry for entry in self.cfg["labels"] if isinstance(entry, str))
@@ -305,7 +313,7 @@ class TreeCRF(ConfiguredPipe):
         self._windows.warn(self.cfg["max_length"])
         check_encoder_output(self.name, self.model, docs)
         potentials = self.model.predict((docs, cut.segments))
-        n_labels = self._n_labels(self.label_set)
+        n_labels = self.n_labels
         return cut, finite_potentials(potentials, docs, cut, self.name, n_labels)
 
     def set_annotations(
@@ -380,7 +388,7 @@ class TreeCRF(ConfiguredPipe):
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
         for chunk in potentials:
-            check_labels(self.name, chunk, self._n_labels(self.label_set))
+            check_labels(self.name, chunk, self.n_labels)
         segment_losses, gradients = loss_and_gradients(
             self.model, potentials, gold, loss_settings(self.cfg, len(self.label_set))
         )
@@ -397,13 +405,17 @@ class TreeCRF(ConfiguredPipe):
         *,
         nlp: Language | None = None,
         labels: list[str | list[str]] | None = None,
+        warm_start: str | Path | None = None,
     ) -> None:
-        """Collect the labels, check all gold, and build the model.
+        """Collect the labels, check all gold, and build the model anew.
 
         get_examples (Callable): Gives the training examples.
         nlp (Language): The pipeline, whose score weights are checked.
         labels (list): Labels in place of those of the data, as `label_data`.
-        RAISES (ValueError): If there is no label, or gold has one that is not in `labels`.
+        warm_start (str | Path): Folder or package of a trained pipeline with a `treecrf`
+            pipe, whose weights are taken for the encoder and for all labels that it has.
+        RAISES (ValueError): If there is no label, gold has one that is not in `labels`,
+            or the pipe of `warm_start` has another form.
         """
         validate_get_examples(get_examples, "TreeCRF.initialize")
         self._forget_settings()
@@ -418,7 +430,7 @@ class TreeCRF(ConfiguredPipe):
             share_encoders(nlp, self.model)
             warn_of_shared_key(nlp, self.name, self.key)
         objective, n_entity_labels = self.cfg["objective"], len(self.label_set)
-        n_labels = self._n_labels(self.label_set)
+        n_labels = self.n_labels
         n_latent = n_labels - n_entity_labels
         output = self.model.get_ref("output_layer")
         output.set_dim("nO", n_labels, force=True)
@@ -432,6 +444,8 @@ class TreeCRF(ConfiguredPipe):
             sample = [Doc(self.vocab, words=["hello"])]
         segments = DocSegments(sample, self.cfg["max_length"]).segments
         self.model.initialize(X=(sample, segments))
+        if warm_start is not None:
+            start_from(self, nlp, warm_start)
         self._fix_settings()
 
     def _read_gold(
@@ -466,11 +480,6 @@ class TreeCRF(ConfiguredPipe):
 
     def _check_ranges(self) -> None:
         check_settings(self.name, self.cfg)
-
-    def _n_labels(self, labels: LabelSet) -> int:
-        """Number of the labels, latent ones (or the null of "local") included."""
-        local = self.cfg["objective"] == "local"
-        return len(labels) + (1 if local else int(self.cfg["latent_labels"]))
 
     def _add_labels(self, combinations: Iterable[Sequence[str]]) -> None:
         labels = self.label_set

@@ -15,6 +15,7 @@ from nested_toy import (
 )
 from seeds import seed_all
 from spacy.tokens import Doc
+from thread_check import check_threads, texts, toy_words
 
 from spacy_treecrf.pipeline._segments import DocSegments
 
@@ -170,3 +171,13 @@ def test_treecrf_transformer_mixed_precision_needs_a_gpu_in_training():  # I-83
     assert "nested" in run(nlp, WORDS).spans
     with pytest.raises(ValueError, match=r"[Gg]radient scaling"):
         nlp.update(examples, sgd=False)
+
+
+@pytest.mark.trains
+@pytest.mark.parametrize("coupling", ["shared", "inside"])
+def test_treecrf_transformer_threads(coupling):
+    # The encoder drops out by itself, and its shim is not ours.
+    nlp = over_transformer(coupling)
+    examples = toy_examples(nlp)
+    train_until(nlp, examples, share=0.5, learn_rate=RATE, at_most=40)
+    check_threads(nlp, texts(toy_words(), 40, 20))
