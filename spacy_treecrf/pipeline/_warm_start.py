@@ -50,7 +50,7 @@ def start_from(pipe: "TreeCRF", nlp: Language | None, path: str | Path) -> None:
     except (ValueError, OSError) as error:
         raise refusal(pipe.name, path, str(error)) from error
     temperature = source.model.get_param("log_temperature")
-    pipe.model.set_param("log_temperature", pipe.model.ops.asarray(temperature))
+    pipe.model.set_param("log_temperature", temperature.copy())
 
 
 def refusal(name: str, path: str | Path, reason: str) -> ValueError:
