@@ -279,6 +279,7 @@ class Errors:
         "[T126] {path} has no span group '{key}'. Keys that are there: {keys}. Set "
         "--spans-key, or --model to predict the spans."
     )
+    T127 = "[T127] Can't write {path}: {reason}."
 
 
 class Warnings:

@@ -6,6 +6,7 @@ from spacy.cli._util import app as spacy_app
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .debug_data import debug_data_cli
+from .export import export_cli
 from .jackknife import jackknife_cli
 from .report import report_cli
 from .tune import tune_cli
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command("convert")(convert_cli)
 app.command("corpus")(corpus_cli)
+app.command("export")(export_cli)
 app.command("report")(report_cli)
 app.command("tune")(tune_cli)
 app.command("visualize")(visualize_cli)

@@ -9,15 +9,15 @@ import spacy
 from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import ensure_path
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
 from spacy_treecrf.data.bracketed import format_line
 from spacy_treecrf.data.records import ConversionError, LabelledSpan
 from spacy_treecrf.data.statistics import crossing_pairs, nesting_depths
-from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
+
+from .documents import is_data, load_pipeline, read_gold, without_annotation
 
 # Columns of a table are padded to their longest cell, but to no more than this.
 MAX_WIDTH = 60
@@ -34,7 +34,10 @@ def visualize_cli(
     ],
     text: Annotated[
         str,
-        Argument(metavar="TEXT", help="A text, or a UTF-8 file with one text a line"),
+        Argument(
+            metavar="TEXT",
+            help="A text, a .spacy or .jsonl file, or a UTF-8 file with one text a line",
+        ),
     ],
     html: Annotated[
         Path | None, Option(help="Also write displaCy's page of the spans here")
@@ -49,7 +52,7 @@ def visualize_cli(
         spacy.require_gpu(gpu_id)
     try:
         nlp = load_pipeline(model)
-        docs = list(nlp.pipe(read_texts(text)))
+        docs = list(nlp.pipe(read_input(text, nlp, spans_key)))
         check_key(docs, spans_key)
     except ConversionError as error:
         msg.fail("Nothing to show")
@@ -64,28 +67,27 @@ def visualize_cli(
         msg.good(str(html))
 
 
-def load_pipeline(model: str) -> Language:
-    """Load a pipeline; RAISES (ConversionError): If it can't be loaded."""
-    try:
-        return spacy.load(ensure_path(model) if Path(model).is_dir() else model)
-    except (OSError, ImportError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise ConversionError(Errors.T114.format(model=model, reason=reason)) from error
+def read_input(text: str, nlp: Language, spans_key: str) -> Iterator[Doc]:
+    """The texts to annotate.
 
-
-def read_texts(text: str) -> Iterator[str]:
-    """The text itself, or the lines of the file that it names."""
+    text (str): A text, or the name of a .spacy, JSON or text file.
+    nlp (Language): The pipeline, whose tokenizer splits texts.
+    spans_key (str): Key of the span group.
+    YIELDS (Doc): Docs without annotation.
+    RAISES (ConversionError): If a file can't be read.
+    """
     try:
         is_file = Path(text).is_file()
     except (OSError, ValueError):
         # Too long for a file name, or not possible as one.
         is_file = False
+    if not is_file and is_data(text) and len(text.split()) == 1:
+        raise ConversionError(Errors.T040.format(path=text, reason="no such file"))
     if not is_file:
-        yield text
+        yield nlp.make_doc(text)
         return
-    for _, line in read_lines(Path(text)):
-        if line.strip():
-            yield line.strip()
+    for doc in read_gold(Path(text), nlp, spans_key):
+        yield without_annotation(doc, nlp)
 
 
 def check_key(docs: list[Doc], spans_key: str) -> None:

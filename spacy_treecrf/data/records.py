@@ -109,14 +109,17 @@ class Problems:
         """The number of repairs of all kinds."""
         return sum(self.counts[kind] for kind in self.repairs)
 
-    def messages(self) -> list[tuple[str, str]]:
+    def messages(self, repairs_only: bool = False) -> list[tuple[str, str]]:
         """One message for each kind of problem.
 
+        repairs_only (bool): Leave out what is no repair.
         RETURNS (list[tuple[str, str]]): The headline with the count, and the first
             few cases, one a line.
         """
         result = []
         for kind, count in self.counts.items():
+            if repairs_only and kind not in self.repairs:
+                continue
             named = self.named[kind]
             more = [f"... and {count - len(named)} more"] if count > len(named) else []
             result.append((f"{count} {kind}", "\n".join(named + more)))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import spacy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
@@ -73,6 +73,41 @@ def test_visualize_reads_a_file_line_by_line(model, tmp_path):
     assert result.output.splitlines()[-1] == "None here ."
 
 
+@pytest.mark.parametrize("has_spaces", [True, False])
+def test_visualize_reads_docs(model, tmp_path, has_spaces):
+    words = ["Bank", "of", "China", "rose."]
+    doc = Doc(spacy.blank("en").vocab, words=words)
+    if has_spaces:
+        doc = Doc(doc.vocab, words=words, spaces=[True, True, True, False])
+    # Gold that the pipeline would not find is not shown.
+    doc.spans["nested"] = [Span(doc, 3, 4, label="GOLD")]
+    path = tmp_path / "docs.spacy"
+    DocBin(docs=[doc]).to_disk(path)
+    result = run(model, path)
+    assert result.exit_code == 0, result.output
+    # Tokens of unknown spacing are kept, as in evaluation; a text is split anew.
+    end = "rose ." if has_spaces else "rose."
+    assert result.output.splitlines()[0] == f"[ORG Bank of [GPE China]] {end}"
+    assert "GOLD" not in result.output
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"text": "China rose."}\n{"tokens": ["No", "one"], "spans": []}\n',
+        '[{"text": "China rose."}, {"tokenized_text": ["No", "one"], "ner": []}]',
+    ],
+)
+def test_visualize_reads_json(model, tmp_path, content):
+    path = tmp_path / "texts.jsonl"
+    path.write_text(content, encoding="utf8")
+    result = run(model, path)
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[0] == "[GPE China] rose ."
+    assert result.output.splitlines()[-1] == "No one"
+    assert "without a field" not in result.output
+
+
 def test_visualize_writes_a_page(model, tmp_path):
     path = tmp_path / "new" / "page.html"
     result = run(model, "Bank of China", "--html", path)
@@ -89,11 +124,15 @@ def test_visualize_writes_a_page(model, tmp_path):
         (["MODEL", "China", "--spans-key", "sc"], "[T115]"),
         (["MODEL", "empty.txt"], "holds no sentence"),
         (["MODEL", "latin1.txt"], "latin1.txt:1: not UTF-8"),
+        (["MODEL", "missing.spacy"], "Can't read missing.spacy: no such file"),
+        (["MODEL", "missing.jsonl"], "Can't read missing.jsonl: no such file"),
+        (["MODEL", "bad.spacy"], "[T055]"),
     ],
 )
 def test_visualize_refuses(model, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "bad.spacy").write_bytes(b"no docbin")
     (tmp_path / "latin1.txt").write_bytes(b"\xe4\n")
     result = run(*(str(model) if arg == "MODEL" else arg for arg in args))
     assert result.exit_code == 1
