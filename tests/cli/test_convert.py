@@ -350,7 +350,7 @@ def test_convert_any_input_is_read_or_refused(
 
 
 @pytest.mark.parametrize(
-    "command", ["convert", "corpus", "debug-data", "report", "visualize"]
+    "command", ["convert", "corpus", "debug-data", "export", "report", "visualize"]
 )
 def test_convert_docs_name_every_option(command):
     docs = Path(__file__).parent.parent.parent / "docs" / "api" / f"cli-{command}.md"

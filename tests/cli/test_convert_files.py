@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import spacy
@@ -12,6 +13,7 @@ from spacy_treecrf.cli import app
 from spacy_treecrf.cli.readers import make_language
 from spacy_treecrf.data.records import ConversionError
 
+DOCS = Path(__file__).parent.parent.parent / "docs" / "api"
 VOCAB = spacy.blank("en").vocab
 
 
@@ -435,3 +437,35 @@ def test_convert_split_limits_misaligned_spans_of_the_whole(tmp_path):
     assert result.exit_code == 1
     assert "[T050] 9 of 9 spans" in said(result)
     assert not (tmp_path / "out").exists()
+
+
+def test_convert_reads_the_records_of_its_page(tmp_path):
+    page = (DOCS / "cli-convert.md").read_text(encoding="utf8")
+    (block,) = re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "in.jsonl"
+    path.write_text(block, encoding="utf8")
+    result, docs = convert(tmp_path, "jsonl", path, "--strict")
+    assert result.exit_code == 0, result.output
+    whole, inner = ("Bank of China", "ORG"), ("China", "GPE")
+    assert docs == [[whole, inner], [whole], [whole, inner], [inner], [whole, inner]]
+
+
+EXAMPLES = {
+    "iob-layers": [("Bank of China", "ORG"), ("China", "GPE")],
+    "genia": [("IL - 2 gene", "DNA"), ("IL - 2", "protein")],
+    "bracketed": [("Bank of China", "ORG"), ("China", "GPE")],
+    "sgml": [("Ann Lee", "ENAMEX/PERSON"), ("Monday", "TIMEX/DATE")],
+    "conllu": [("Bank of China", "organization"), ("China", "place")],
+}
+
+
+@pytest.mark.parametrize("format", list(EXAMPLES))
+def test_convert_reads_the_examples_of_its_page(tmp_path, format):
+    page = (DOCS / "cli-convert.md").read_text(encoding="utf8")
+    section = page.split(f"### `{format}`")[1].split("\n### ")[0]
+    (block,) = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "in.txt"
+    path.write_text(block, encoding="utf8")
+    result, docs = convert(tmp_path, format, path, "--strict")
+    assert result.exit_code == 0, result.output
+    assert docs == [EXAMPLES[format]]
