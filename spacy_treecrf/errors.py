@@ -98,12 +98,9 @@ class Errors:
     T050 = (
         "[T050] {misaligned} of {n_gold} spans do not begin and end at token "
         "borders, more than --max-misaligned {limit} allows. If all are shifted, the "
-        "offsets were counted from another start or in bytes; if some, try the --lang "
+        "offsets were counted from another start; if those behind accents or emoji, try "
+        "--offsets utf-16 or bytes; if some, the --lang "
         "whose tokenizer fits, --alignment-mode expand, or give the tokens."
-    )
-    T051 = (
-        "[T051] {where}: ill-formed tag {tag}: {reason}. The tags of a file must all "
-        "be IOB2, all IOB1, all BIOES or all BILUO."
     )
     T052 = (
         "[T052] {where}: expected {expected} in this line of a block of {stride} "

@@ -222,7 +222,7 @@ def test_convert_warns_of_no_spans(tmp_path):
         (lambda path: None, "no such file"),
         (lambda path: path.write_bytes(b""), "holds no sentence"),
         (lambda path: path.write_bytes(b"\n\n\n"), "holds no sentence"),
-        (lambda path: path.write_bytes(b"\xff\tO\n\xff\n"), "[:.](1|2)[: ]"),
+        (lambda path: path.write_bytes(b"\xff\tO\n\xff\n"), "[:.](1|2|3)[: ]"),
         (lambda path: path.mkdir(), "holds no file that ends in"),
         (lambda path: path.write_bytes(b"[X \x00\x01 a|1\n" * 4), ":[13]"),
     ],
