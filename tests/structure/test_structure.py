@@ -65,7 +65,9 @@ def test_structure_batch_equals_one_by_one(function, dtype):
         part = together[number]
         if isinstance(part, torch.Tensor) and part.dim():
             part = part[: length + 1, : length + 1]
-        same(part, alone, rtol=1e-6, atol=1e-6)
+        # Only the rounding of other shapes is at stake.
+        tolerance = 1e-5 if dtype == torch.float32 else 1e-6
+        same(part, alone, rtol=tolerance, atol=tolerance)
 
 
 @every_function
