@@ -217,6 +217,8 @@ def _check_flat(
         )
     except ValueError as error:
         found.append(Finding(str(error)))
+    if report.n_empty_regions:
+        found.append(Finding(report.regions_message()))
     for kind in sorted(report.problems.counts):
         headline = (
             f"'{pipe.name}': {report.problems.counts[kind]} of {report.total} gold "

@@ -30,7 +30,7 @@ class NameClassFamily:
         c3, u3 = total.sum(), (total > 0).sum()
         weight3 = backoff_weight(c3, u3, c2)
         self._level2 = (table / np.maximum(c2, 1)[:, None]).T
-        self._below = weight3 * (total / c3)[:, None] + (1 - weight3) / n
+        self._below = weight3 * (total / max(c3, 1))[:, None] + (1 - weight3) / n
 
         first, place, c1, u1 = count_histories(
             events.name_class[:, 0] * n + before, events.name_class_counts

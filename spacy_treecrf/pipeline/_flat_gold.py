@@ -22,7 +22,12 @@ from spacy_treecrf.gold import (
 )
 
 from ._problems import Problems
-from ._sentences import DocSentences, join_sentences, read_sentences
+from ._sentences import (
+    DocSentences,
+    join_sentences,
+    read_sentences,
+    select_sentences,
+)
 from ._spans import outermost_spans
 
 # Documents read at a time, and between two lines of progress: some seconds.
@@ -75,7 +80,8 @@ class FlatReport:
     def __init__(self, name: str, keys: GoldKeys, n_named: int = 1) -> None:
         self.name, self.keys = name, keys
         self.problems = Problems(n_named)
-        self.total = self.n_docs = self.n_without = 0
+        self.total = self.n_docs = self.n_without = self.n_empty_regions = 0
+        self.first_empty_region = ""
         self.group_keys: Counter[str] = Counter()
 
     def add(self, kind: str, number: int, doc: Doc, span: LabelledSpan) -> None:
@@ -90,6 +96,11 @@ class FlatReport:
         self.total += len(gold.spans) + len(gold.lost)
         for span in gold.lost:
             self.add(MISALIGNED, number, doc, span)
+        for span in gold.lost_missing:
+            self.n_empty_regions += 1
+            self.first_empty_region = (
+                self.first_empty_region or f"{span} in document {number}"
+            )
 
     def message(self, kind: str) -> str:
         """The warning of a kind, with its count and the first case."""
@@ -104,10 +115,21 @@ class FlatReport:
             first=self.problems.first(kind),
         )
 
+    def regions_message(self) -> str:
+        """The warning of regions without a token."""
+        return Warnings.T149.format(
+            name=self.name,
+            count=self.n_empty_regions,
+            key=self.keys.missing,
+            first=self.first_empty_region,
+        )
+
     def warn(self) -> None:
         """Give one warning for each kind, and one of Docs that are not annotated."""
         for kind in self.problems.unwarned():
             warnings.warn(self.message(kind), stacklevel=6)
+        if self.n_empty_regions:
+            warnings.warn(self.regions_message(), stacklevel=5)
         if self.n_without:
             warnings.warn(
                 Warnings.T081.format(
@@ -191,8 +213,17 @@ def read_flat_corpus(
     label_names = tuple(sorted(set(labels)))
     position = {label: number for number, label in enumerate(label_names)}
     edges = np.concatenate(rows)
+    sentences = join_sentences(chunks)
+    if not is_known.all():
+        # A sentence that nobody has annotated is as if it were not there.
+        sentence = np.repeat(np.arange(len(sentences.lengths)), sentences.lengths)
+        kept = np.bincount(sentence[is_known], minlength=len(sentences.lengths)) > 0
+        is_kept = kept[sentence]
+        words_before = np.concatenate(([0], np.cumsum(is_kept)))
+        edges, is_known = words_before[edges], is_known[is_kept]
+        sentences = select_sentences(sentences, kept)
     return FlatCorpus(
-        join_sentences(chunks),
+        sentences,
         edges[:, 0],
         edges[:, 1],
         np.array([position[label] for label in labels], dtype=np.int64),

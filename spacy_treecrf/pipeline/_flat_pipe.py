@@ -73,7 +73,12 @@ class FlatPipe(LearnedPipe):
         RAISES (ValueError): If there is no entity in it, or only a sample of it.
         """
         self._require_whole_corpus(nlp)
-        return read_flat_corpus(get_examples, self.name, self.cfg["spans_key"])
+        return read_flat_corpus(
+            get_examples,
+            self.name,
+            self.cfg["spans_key"],
+            self.cfg.get("missing_spans_key"),
+        )
 
     def _decode(self, sentences: DocSentences) -> list[RankedEntities]:
         """The entities of the best labellings, `n_best` of them."""

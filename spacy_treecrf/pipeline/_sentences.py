@@ -115,5 +115,26 @@ def join_sentences(parts: Sequence[DocSentences]) -> DocSentences:
     return DocSentences(**arrays, stores=stores)
 
 
+def select_sentences(sentences: DocSentences, kept: np.ndarray) -> DocSentences:
+    """Some of the sentences of a batch.
+
+    sentences (DocSentences): The batch.
+    kept (np.ndarray): Which to keep. Shape: (S,), bool.
+    RETURNS (DocSentences): Those sentences; the numbers of their Docs as they are.
+    """
+    is_kept = np.repeat(kept, sentences.lengths)
+    n_docs = len(sentences.doc_words)
+    doc_of_word = np.repeat(np.arange(n_docs), sentences.doc_words)
+    return DocSentences(
+        orths=sentences.orths[is_kept],
+        tokens=sentences.tokens[is_kept],
+        lengths=sentences.lengths[kept],
+        docs=sentences.docs[kept],
+        segments=sentences.segments[kept],
+        doc_words=np.bincount(doc_of_word[is_kept], minlength=n_docs),
+        stores=sentences.stores,
+    )
+
+
 def _distinct_stores(stores: Iterable[StringStore]) -> tuple[StringStore, ...]:
     return tuple({id(store): store for store in stores}.values())

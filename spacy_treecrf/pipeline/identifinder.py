@@ -42,6 +42,7 @@ DEFAULT_CONFIG = {
     },
     "lists": None,
     "n_best": 1,
+    "missing_spans_key": None,
     "annotate_ents": True,
     "scorer": {"@scorers": "spacy-treecrf.muc_scorer.v1"},
 }
@@ -81,6 +82,7 @@ def make_identifinder(
     features: Callable[[str, bool], int],
     lists: dict[str, list[str]] | None,
     n_best: int,
+    missing_spans_key: str | None,
     annotate_ents: bool,
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> "IdentiFinder":
@@ -97,6 +99,7 @@ def make_identifinder(
         features=features,
         lists=lists,
         n_best=n_best,
+        missing_spans_key=missing_spans_key,
         annotate_ents=annotate_ents,
         scorer=scorer,
     )
@@ -120,6 +123,7 @@ class IdentiFinder(FlatPipe):
         features: Callable[[str, bool], int] | None = None,
         lists: dict[str, list[str]] | None = None,
         n_best: int = 1,
+        missing_spans_key: str | None = None,
         annotate_ents: bool = True,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ):
@@ -138,6 +142,8 @@ class IdentiFinder(FlatPipe):
         lists (Optional[dict[str, list[str]]]): Named lists of words and phrases, whose
             members have features of their own (note 2 of the paper).
         n_best (int): Candidates to write a sentence.
+        missing_spans_key (Optional[str]): Key of regions that are not annotated: their
+            words are in no count.
         annotate_ents (bool): Whether to write `doc.ents` too.
         scorer (Optional[Callable]): Scores examples.
         RAISES (ValueError): If a setting has no meaning.
@@ -160,6 +166,7 @@ class IdentiFinder(FlatPipe):
             "unknown": unknown,
             "acronym_periods": acronym_periods,
             "n_best": n_best,
+            "missing_spans_key": missing_spans_key,
             "annotate_ents": annotate_ents,
         }
         self._start_settings()

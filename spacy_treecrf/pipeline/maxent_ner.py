@@ -39,6 +39,7 @@ DEFAULT_CONFIG = {
     "beam": 20,
     "n_best": 1,
     "lower_case": None,
+    "missing_spans_key": None,
     "annotate_ents": True,
     "scorer": {"@scorers": "spacy-treecrf.muc_scorer.v1"},
 }
@@ -67,6 +68,7 @@ def make_maxent_ner(
     beam: int,
     n_best: int,
     lower_case: list[str] | None,
+    missing_spans_key: str | None,
     annotate_ents: bool,
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> "MaxEntTagger":
@@ -83,6 +85,7 @@ def make_maxent_ner(
         beam=beam,
         n_best=n_best,
         lower_case=lower_case,
+        missing_spans_key=missing_spans_key,
         annotate_ents=annotate_ents,
         scorer=scorer,
     )
@@ -107,6 +110,7 @@ class MaxEntTagger(FlatPipe):
         beam: int = 20,
         n_best: int = 1,
         lower_case: list[str] | None = None,
+        missing_spans_key: str | None = None,
         annotate_ents: bool = True,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ):
@@ -125,6 +129,8 @@ class MaxEntTagger(FlatPipe):
         n_best (int): Candidates to write a sentence, at most `beam`.
         lower_case (Optional[list[str]]): Words that are often in lower case; by default
             learnt from the corpus.
+        missing_spans_key (Optional[str]): Key of regions that are not annotated: their
+            words are not learnt from.
         annotate_ents (bool): Whether to write `doc.ents` too.
         scorer (Optional[Callable]): Scores examples.
         RAISES (ValueError): If a setting has no meaning.
@@ -141,6 +147,7 @@ class MaxEntTagger(FlatPipe):
             "l2": l2,
             "beam": beam,
             "n_best": n_best,
+            "missing_spans_key": missing_spans_key,
             "annotate_ents": annotate_ents,
         }
         self._start_settings()
