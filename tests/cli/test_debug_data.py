@@ -1,11 +1,13 @@
 """`python -m spacy treecrf debug-data`: what it prints and when it fails."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.training import Example
 from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
@@ -227,3 +229,251 @@ def test_debug_data_refuses_what_cannot_be_used(paths, monkeypatch, args, messag
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit), result.exception
     assert message in " ".join(result.output.split())
+
+
+# What training would warn of.
+
+
+def text_of(result):
+    return " ".join(result.output.split())
+
+
+def save(path, *docs, **kwargs):
+    DocBin(docs=docs, **kwargs).to_disk(path)
+    return path
+
+
+def characters(text, spans):
+    """A Doc of one token a character, spacing known, as a page of an annotator has it."""
+    words, spaces = [], []
+    for character in text:
+        if character == " ":
+            spaces[-1] = True
+        else:
+            words.append(character)
+            spaces.append(False)
+    doc = Doc(VOCAB, words=words, spaces=spaces)
+    made = [doc.char_span(start, end, label=label) for start, end, label in spans]
+    doc.spans["nested"] = SpanGroup(doc, name="nested", spans=made)
+    return doc
+
+
+INSIDE_WORDS = characters("Rome fell today", [(0, 4, "GPE"), (0, 2, "X"), (6, 8, "Y")])
+
+
+def test_debug_data_lists_spans_inside_the_words_of_a_file(tmp_path):
+    result = run(save(tmp_path / "train.spacy", INSIDE_WORDS))
+    assert result.exit_code == 0, result.output
+    text = text_of(result)
+    assert "'treecrf': 2 of 3 gold spans do not fit the tokens of the predicted" in text
+    assert "(0, 2, 'X') 'Ro' in doc 0, 'Rome fell toda'..." in text
+    assert "(5, 7, 'Y') 'el' in doc 0" in text
+    assert "Nothing found" not in text
+
+
+def test_debug_data_lists_what_convert_let_pass(tmp_path):
+    tokens = [
+        {"text": c, "start": i, "end": i + 1, "id": i, "ws": False}
+        for i, c in enumerate("Romans")
+    ]
+    spans = [{"start": 0, "end": 4, "label": "GPE", "token_start": 0, "token_end": 3}]
+    line = {"text": "Romans", "tokens": tokens, "spans": spans}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line))
+    out = tmp_path / "out.spacy"
+    options = ["jsonl", str(tmp_path / "in.jsonl"), str(out)]
+    done = CliRunner().invoke(app, ["convert", *options])
+    assert done.exit_code == 0, done.output
+    assert "'treecrf': 1 of 1 gold spans do not fit the tokens" in text_of(run(out))
+
+
+@pytest.mark.parametrize(("lang", "n_lost"), [("en", 0), ("xx", 1)])
+def test_debug_data_splits_files_by_the_language_given(tmp_path, lang, n_lost):
+    doc = Doc(VOCAB, words=["I", "ca", "n't"], spaces=[True, False, False])
+    doc.spans["nested"] = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="P")]
+    result = run(save(tmp_path / "train.spacy", doc), "--lang", lang)
+    assert ("do not fit the tokens" in text_of(result)) == bool(n_lost)
+
+
+def test_debug_data_reads_a_config_with_its_own_tokenizer(paths, tmp_path):
+    config, _, dev = paths
+    train = save(tmp_path / "chars.spacy", INSIDE_WORDS)
+    given = ("--paths.train", train, "--paths.dev", dev)
+    result = run(config, *given, "--nlp.lang", "en")
+    text = text_of(result)
+    assert "train, in training: 'treecrf': 2 of 3 gold spans do not fit" in text
+    # A tokenizer that makes each character a token.
+    code = tmp_path / "code.py"
+    code.write_text(
+        "from spacy import registry\n"
+        "from spacy.tokens import Doc\n"
+        "@registry.tokenizers('characters_of_words.v1')\n"
+        "def make():\n"
+        "    def build(nlp):\n"
+        "        def split(text):\n"
+        "            words = [c for c in text if c != ' ']\n"
+        "            spaces = [text[i + 1 : i + 2] == ' ' for i, c in enumerate(text)\n"
+        "                      if c != ' ']\n"
+        "            return Doc(nlp.vocab, words=words, spaces=spaces)\n"
+        "        return split\n"
+        "    return build\n"
+    )
+    text = config.read_text().replace(
+        'lang = "en"',
+        'lang = "en"\ntokenizer = {"@tokenizers": "characters_of_words.v1"}',
+    )
+    config.write_text(text)
+    result = run(config, "--code", code, *given)
+    assert result.exit_code == 0, result.output
+    assert "train, in training" not in text_of(result)
+
+
+def test_debug_data_counts_what_training_warns_of(paths, tmp_path):
+    # The same words, the same count: T102 sends its reader here.
+    config, _, dev = paths
+    doc = make_doc("a b c d", [(0, 3, "X"), (1, 4, "Y"), (1, 1, "Z"), (3, 4, "X")])
+    train = save(tmp_path / "bad.spacy", doc)
+    output = text_of(run(config, "--paths.train", train, "--paths.dev", dev))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("treecrf")
+    example = Example(Doc(nlp.vocab, words=[t.text for t in doc]), doc)
+    with pytest.warns(UserWarning, match="T102") as caught:
+        nlp.initialize(lambda: [example])
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == 2
+    for message in messages:
+        words = message.split("Pipe 'treecrf': ")[1]
+        count, problem = words.split(" gold spans (")[0], words.split("'nested' ")[1]
+        assert f"'treecrf': {count} gold spans {problem.split(',')[0]}" in output
+
+
+@pytest.mark.parametrize("crossing", ["reduce", "error"])
+def test_debug_data_lists_crossing_gold_whatever_training_does(paths, crossing):
+    config, train, dev = paths
+    override = ("--components.treecrf.crossing", crossing)
+    result = run(config, "--paths.train", train, "--paths.dev", dev, *override)
+    assert "1 of 4 gold spans cross another gold span" in text_of(result)
+
+
+def test_debug_data_counts_partial_annotation_that_is_left_out(paths, tmp_path):
+    config, _, dev = paths
+    doc = make_doc("a b c", [(0, 1, "X")])
+    doc.spans["wrong"] = [Span(doc, 1, 1, label="X"), Span(doc, 1, 2, label="X")]
+    doc.spans["open"] = [Span(doc, 2, 2)]
+    text = text_of(
+        run(
+            *(config, "--paths.train", save(tmp_path / "t.spacy", doc)),
+            *("--paths.dev", dev, "--components.treecrf.incorrect_spans_key", "wrong"),
+            *("--components.treecrf.missing_spans_key", "open"),
+        )
+    )
+    assert "1 of 2 incorrect spans hold no token but white space" in text
+    assert "1 of 1 missing regions hold no token" in text
+
+
+def long_doc(length, starts=None):
+    sent_starts = None
+    if starts is not None:
+        sent_starts = [place in starts for place in range(length)]
+    doc = Doc(VOCAB, words=["w"] * length, sent_starts=sent_starts)
+    doc.spans["nested"] = [Span(doc, 0, 1, label="X")]
+    return doc
+
+
+@pytest.mark.parametrize(
+    ("length", "starts", "message"),
+    [
+        (450, None, "1 Docs of more than 200 tokens have no sentence boundaries"),
+        (513, None, "are cut into windows of at most 512 tokens"),
+        (450, {0, 200}, None),
+        (150, None, None),
+        (600, {0, 200, 400}, None),
+        (600, {0, 20}, "are cut into windows of at most 512 tokens"),
+    ],
+)
+def test_debug_data_says_which_docs_are_too_long(tmp_path, length, starts, message):
+    text = text_of(run(save(tmp_path / "t.spacy", long_doc(length, starts))))
+    for said in ("have no sentence boundaries and", "are cut into windows"):
+        assert (said in text) == (message is not None and said in message + " and")
+    if message:
+        assert message in text
+        assert f"doc 0: {length} tokens" in text
+
+
+def test_debug_data_windows_are_those_of_the_config(paths, tmp_path):
+    # In training the boundaries of the file's gold are not those of the pipeline.
+    config, _, dev = paths
+    train = save(tmp_path / "t.spacy", long_doc(30, {0, 15}), make_doc("a", []))
+    given = ("--paths.train", train, "--paths.dev", dev)
+    override = ("--components.treecrf.max_length", "20")
+    text = text_of(run(config, *given, *override))
+    assert "train, in training: 'treecrf': 1 Docs without sentence boundaries" in text
+    assert "windows of at most 20 tokens" in text
+
+
+@pytest.mark.parametrize("annotates", [True, False])
+def test_debug_data_cuts_where_the_pipeline_sets_sentences(paths, tmp_path, annotates):
+    config, _, dev = paths
+    text = config.read_text().replace(
+        "[components]", '[components]\n\n[components.sents]\nfactory = "sentencizer"'
+    )
+    text = text.replace("[treecrf]", "[sents, treecrf]")
+    if annotates:
+        text = text.replace(
+            "[training]", '[training]\nannotating_components = ["sents"]'
+        )
+    config.write_text(text)
+    doc = make_doc("He left . Rome . fell", [(3, 4, "GPE"), (3, 6, "X")])
+    train = save(tmp_path / "t.spacy", doc)
+    result = run(config, "--paths.train", train, "--paths.dev", dev)
+    assert result.exit_code == 0, result.output
+    assert ("1 of 2 gold spans cross a segment border" in text_of(result)) == annotates
+
+
+def test_debug_data_says_whose_boundaries_it_cannot_know(paths):
+    config, train, dev = paths
+    text = config.read_text().replace(
+        "[components]", '[components]\n\n[components.senter]\nfactory = "senter"'
+    )
+    config.write_text(
+        text.replace("[training]", '[training]\nannotating_components = ["senter"]')
+    )
+    result = run(config, "--paths.train", train, "--paths.dev", dev)
+    assert result.exit_code == 0, result.output
+    assert "'senter' will set sentence boundaries once it has been" in text_of(result)
+
+
+@pytest.mark.parametrize("factory", ["identifinder", "maxent_ner"])
+def test_debug_data_lists_what_flat_pipes_leave_out(paths, factory):
+    config, train, dev = paths
+    config.write_text(config.read_text().replace('"treecrf"', f'"{factory}"', 2))
+    config.write_text(
+        config.read_text()
+        .replace(f'pipeline = ["{factory}"]', 'pipeline = ["treecrf"]')
+        .replace('factory = "treecrf"', f'factory = "{factory}"')
+    )
+    result = run(config, "--paths.train", train, "--paths.dev", dev)
+    text = text_of(result)
+    assert "'treecrf': 2 of 4 gold spans lie in, cross or repeat another" in text
+    assert "(2, 3, 'GPE') 'China' in document 0" in text
+
+
+def test_debug_data_reads_entities_where_the_key_is_absent(tmp_path):
+    doc = Doc(VOCAB, words=["Ann", "left"], ents=["B-PER", "O"])
+    result = run(save(tmp_path / "t.spacy", doc, make_doc("Rome", [(0, 1, "GPE")])))
+    assert result.exit_code == 0, result.output
+    figures = rows(result.output)
+    assert (figures["Spans"], figures["PER"]) == (["2"], ["1"])
+    text = text_of(result)
+    assert "1 of 2 examples have no span group 'nested': their gold is" in text
+    assert "without the span group, and" not in text
+
+
+def test_debug_data_counts_docs_without_any_annotation(tmp_path):
+    bare = Doc(VOCAB, words=["Ann", "left"])
+    result = run(save(tmp_path / "t.spacy", bare, make_doc("Rome", [(0, 1, "GPE")])))
+    assert "1 documents without the span group, and without entities" in text_of(result)
+
+
+def test_debug_data_finds_nothing_in_good_data(tmp_path):
+    doc = make_doc("Bank of China rose", [(0, 3, "ORG"), (2, 3, "GPE")])
+    assert "Nothing found" in run(save(tmp_path / "t.spacy", doc)).output

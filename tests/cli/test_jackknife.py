@@ -21,6 +21,7 @@ from spacy_treecrf.cli.jackknife import (
     sets_sentences,
 )
 from spacy_treecrf.cli.jackknife_fold import FoldReport, count_oracles, point_to
+from spacy_treecrf.data.candidates import pack_candidates
 
 ROOT = Path(__file__).parents[2]
 IDENTIFINDER = ROOT / "configs" / "identifinder.cfg"
@@ -283,6 +284,117 @@ def test_jackknife_trains_by_gradients_too(tmp_path):
     docs = packed(output)
     assert sum(len(doc) for doc in docs) == sum(len(w.split()) for w, _ in SENTENCES)
     assert "nested:2" in docs[0].spans
+
+
+# Partial annotation.
+
+
+def partial_docs(tags=False):
+    """The corpus, of which nobody has looked at "left CITY", in Docs with user data."""
+    docs = []
+    for doc in corpus_docs()[:-1]:
+        if tags:
+            iob = ["O", "B-PER", "I-PER", "", "", "O"]
+            words = [token.text for token in doc]
+            doc = Doc(VOCAB, words=words, ents=iob)
+        else:
+            doc.spans["nested"] = [s for s in doc.spans["nested"] if s.label_ == "PER"]
+            doc.spans["open"] = [Span(doc, 3, 5)]
+            doc.spans["wrong"] = [Span(doc, 0, 1, label="PER")]
+        doc.user_data["id"] = f"d{len(docs)}"
+        docs.append(doc)
+    return docs
+
+
+def save(path, docs):
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    return path
+
+
+def test_jackknife_carries_unknown_tags(tmp_path):
+    path = save(tmp_path / "train.spacy", partial_docs(tags=True))
+    output = tmp_path / "out.spacy"
+    given = ("--folds", 2, "--n-best", 3, "--paths.train", path, "--paths.dev", path)
+    result = run(IDENTIFINDER, output, *given)
+    assert result.exit_code == 0, result.output
+    docs = packed(output)
+    unknown = [row for doc in docs for row in doc.spans["nested"].attrs["unknown"]]
+    assert [row.tolist() for row in unknown[:2]] == [[3, 5], [9, 11]]
+    assert len(unknown) == 11
+    # Only the known words count: each has a name, and whatever is found in the
+    # others is neither right nor wrong.
+    assert "Gold spans 11" in text_of(result)
+    report = FoldReport()
+    count_oracles(docs, "nested", report)
+    right, predicted = report.counts["5"]
+    assert (report.gold, right) == (11, 11)
+    assert predicted == 11
+
+
+def decoded_part(tmp_path, docs, **plan):
+    save(tmp_path / "held_out.spacy", docs)
+    n_docs = len(docs)
+    given = jackknife_fold.Plan(
+        *("corpora.train", "x", "nested", 2, [0, n_docs], list(range(n_docs)), True),
+        **plan,
+    )
+    report = FoldReport()
+    path = tmp_path / "held_out.spacy"
+    items = jackknife_fold.decode(spacy.blank("en"), path, given, 0, report)
+    return list(items), report, given
+
+
+def test_jackknife_carries_regions_and_incorrect_spans(tmp_path):
+    keys = {"missing_spans_key": "open", "incorrect_spans_key": "wrong"}
+    items, report, plan = decoded_part(tmp_path, partial_docs()[:2], **keys)
+    assert (report.lost_marks, report.unannotated) == (0, 0)
+    (doc,) = pack_candidates(items, VOCAB, "nested", keys=plan.keys)
+    assert [(s.start, s.end, s.label_) for s in doc.spans["open"]] == [
+        (3, 5, ""),
+        (9, 11, ""),
+    ]
+    assert [(s.start, s.end, s.label_) for s in doc.spans["wrong"]] == [
+        (0, 1, "PER"),
+        (6, 7, "PER"),
+    ]
+
+
+def test_jackknife_regions_widen_and_lost_marks_are_counted(tmp_path):
+    reference = Doc(VOCAB, words=["An", "n left", "Rome"], spaces=[False, True, False])
+    reference.spans["nested"] = []
+    reference.spans["open"] = [Span(reference, 0, 1), Span(reference, 1, 1)]
+    reference.spans["wrong"] = [Span(reference, 0, 1, label="X")]
+    keys = {"missing_spans_key": "open", "incorrect_spans_key": "wrong"}
+    (item,), report, _ = decoded_part(tmp_path, [reference], **keys)
+    assert item.annotation.missing == [(0, 1, "")]
+    assert report.lost_marks == 2
+    assert report.first_mark.endswith("in Doc 0")
+
+
+def test_jackknife_counts_docs_that_nobody_has_annotated(tmp_path):
+    bare = Doc(VOCAB, words=["Ann", "left"])
+    (item,), report, _ = decoded_part(tmp_path, [bare])
+    assert report.unannotated == 1
+    assert item.annotation.unknown == [(0, 2)]
+
+
+@pytest.mark.slow
+def test_jackknife_carries_the_regions_of_treecrf(tmp_path):
+    path, config = save(tmp_path / "train.spacy", partial_docs()), tmp_path / "c.cfg"
+    keys = 'missing_spans_key = "open"\nincorrect_spans_key = "wrong"\n'
+    config.write_text(
+        TREECRF.replace('factory = "treecrf"\n', f'factory = "treecrf"\n{keys}')
+    )
+    output = tmp_path / "out.spacy"
+    given = ("--folds", 2, "--n-best", 3, "--paths.train", path, "--paths.dev", path)
+    result = run(config, output, *given)
+    assert result.exit_code == 0, result.output
+    docs = packed(output)
+    assert sum(len(doc.spans["open"]) for doc in docs) == 11
+    assert sum(len(doc.spans["wrong"]) for doc in docs) == 11
+    assert {doc[s.start : s.end].text for doc in docs for s in doc.spans["wrong"]} == {
+        "Mr."
+    }
 
 
 # Parts.

@@ -12,6 +12,7 @@ from spacy_treecrf.data.candidates import (
     candidate_groups,
     pack_candidates,
 )
+from spacy_treecrf.gold import Gold, GoldKeys
 
 VOCAB = spacy.blank("en").vocab
 
@@ -79,6 +80,28 @@ def test_candidates_packed_attrs_move_along(pair):
 
 def test_candidates_packed_sentences_are_the_segments(pair):
     assert [sentence.start for sentence in pair.sents] == [0, 6, 9]
+
+
+def test_candidates_packed_regions_move_along():
+    docs = [two_sentences(VOCAB), one_segment(["Bo", "ran"])]
+    annotation = [
+        Gold("spans", missing=[(3, 5, ""), (5, 7, "LOC")], incorrect=[(0, 1, "LOC")]),
+        Gold("ents", unknown=[(1, 2)], incorrect=[(0, 1, "")]),
+    ]
+    items = [
+        DecodedDoc(doc, [], number, True, own)
+        for number, (doc, own) in enumerate(zip(docs, annotation, strict=True))
+    ]
+    keys = GoldKeys("nested", "open", "wrong")
+    (doc,) = pack_candidates(items, VOCAB, "nested", keys=keys)
+    data = DocBin(docs=[doc]).to_bytes()
+    doc = next(DocBin().from_bytes(data).get_docs(Vocab()))
+    assert found(doc, "open") == [(3, 5, ""), (5, 7, "LOC")]
+    assert found(doc, "wrong") == [(0, 1, "LOC"), (9, 10, "")]
+    attrs = doc.spans["nested"].attrs
+    assert attrs["unknown"].tolist() == [[10, 11]]
+    assert attrs["missing_spans_key"] == "open"
+    assert attrs["incorrect_spans_key"] == "wrong"
 
 
 def test_candidates_a_segment_starts_a_sentence_also_within_one():

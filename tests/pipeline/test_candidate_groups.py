@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
+from spacy_treecrf.gold import Gold, GoldKeys
 from spacy_treecrf.pipeline.candidate_groups import (
+    aligned_annotation,
     aligned_gold,
     check_labels,
     read_candidates,
@@ -179,6 +181,60 @@ def test_candidate_groups_gold_that_fits_no_tokens_is_lost():
 def test_candidate_groups_gold_of_ents_where_there_is_no_group():
     doc = Doc(VOCAB, words=["Ann"], ents=["B-PER"])
     assert aligned_gold(Example(doc, doc), "nested") == ([(0, 1, "PER")], [])
+
+
+# Partial annotation.
+
+
+def judged(annotation, doc=None):
+    doc = two_sentences(VOCAB) if doc is None else doc
+    return read_candidates([doc], "nested", annotation=[annotation]).segments
+
+
+def test_candidate_groups_are_judged_by_their_spans_outside_of_regions():
+    # Rank 0: Ann Lee and Rome; rank 1: Rome alone. Nobody looked at the first name.
+    first, _ = judged(Gold("spans", [(4, 5, "LOC")], missing=[(0, 3, "")]))
+    (candidate,) = first.candidates
+    assert candidate.spans == ((3, 4, "LOC"),)
+    assert candidate.log_prob == pytest.approx(np.log(np.exp([-0.5, -1.5]).sum()))
+    assert first.gold == ((3, 4, "LOC"),)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "n_candidates"),
+    [
+        (Gold("spans", missing=[(0, 3, "LOC")]), 2),  # another label than PER
+        (Gold("spans", missing=[(0, 2, "")]), 2),  # the span reaches beyond
+        (Gold("spans", missing=[(0, 9, "")]), 1),
+        (Gold("spans", [(0, 3, "PER")], missing=[(0, 9, "")]), 2),  # gold all the same
+        (Gold("spans", missing=[(0, 9, "")], incorrect=[(0, 3, "PER")]), 2),
+        (Gold("ents", unknown=[(2, 3)]), 1),
+        (Gold("ents", unknown=[(3, 4)]), 2),
+    ],
+)
+def test_candidate_groups_lose_what_nobody_can_judge(annotation, n_candidates):
+    assert len(judged(annotation)[0].candidates) == n_candidates
+
+
+def test_candidate_groups_without_any_annotation_teach_nothing():
+    doc = two_sentences(VOCAB)
+    annotation = aligned_annotation(Example(doc, doc), GoldKeys("nested"))
+    assert annotation.source is None
+    for segment in judged(annotation, doc):
+        assert [candidate.spans for candidate in segment.candidates] == [()]
+
+
+def test_candidate_groups_regions_are_where_the_gold_group_says():
+    doc = two_sentences(VOCAB)
+    attrs = {"missing_spans_key": "open", "unknown": np.array([[6, 7]])}
+    doc.spans["nested"] = SpanGroup(doc, name="nested", attrs=attrs)
+    doc.spans["open"] = [Span(doc, 0, 1)]
+    doc.spans["other"] = [Span(doc, 3, 4)]
+    example = Example(doc, doc)
+    own = aligned_annotation(example, GoldKeys("nested"))
+    assert (own.missing, own.unknown) == ([(0, 1, "")], [(6, 7)])
+    set_ones = aligned_annotation(example, GoldKeys("nested", "other"))
+    assert set_ones.missing == [(3, 4, "")]
 
 
 # Malformed groups.
