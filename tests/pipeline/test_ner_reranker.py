@@ -15,7 +15,7 @@ from reranker_toy import (
     untrained,
     words_of,
 )
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 METHODS = ["averaged_perceptron", "voted_perceptron", "boosting"]
@@ -427,3 +427,64 @@ def test_ner_reranker_development_gold_in_no_segment_is_missed(monkeypatch):
     with pytest.warns(UserWarning, match=r"T080.*1 of 3 gold"):
         initialized(dev)
     assert given["gold"] == 3
+
+
+# Partial annotation.
+
+
+def open_examples(nlp, before, label=None, n=8, **attrs):
+    """Examples whose name nobody has looked at, unless it has a label."""
+    examples = []
+    for number in range(n):
+        reference = toy_doc(nlp.vocab, before, f"N{number}")
+        gold = [] if label is None else [(3, 4, label)]
+        set_gold(reference, gold)
+        if label is None:
+            reference.spans["open"] = [Span(reference, 3, 4)]
+        group = reference.spans["nested"]
+        group.attrs = {**group.attrs, **attrs}
+        words = words_of(before, f"N{number}")
+        examples.append(Example(Doc(nlp.vocab, words=words), reference))
+    return examples
+
+
+@pytest.mark.parametrize("method", ["averaged_perceptron", "boosting"])
+@pytest.mark.parametrize("by_setting", [True, False])
+def test_ner_reranker_learns_nothing_from_regions(method, by_setting):
+    # If "no name" were learnt from the open ones, they would outweigh the others.
+    config = {"missing_spans_key": "open"} if by_setting else {}
+    attrs = {} if by_setting else {"missing_spans_key": "open"}
+    nlp = untrained(method=method, min_sentences=1, rounds=50, **config)
+    examples = [*toy_examples(nlp), *open_examples(nlp, "in", n=40, **attrs)]
+    nlp.initialize(lambda: examples)
+    assert found(reranked(nlp, "in")) == [(3, 4, "LOC")]
+
+
+def test_ner_reranker_weights_are_those_of_the_annotated_part():
+    def weights(examples):
+        nlp = untrained(min_sentences=1, missing_spans_key="open")
+        nlp.initialize(lambda: examples)
+        doc = reranked(nlp, "in")
+        return found(doc), doc.spans["nested"].attrs["scores"]
+
+    nlp = untrained()
+    spans, _ = weights([*toy_examples(nlp), *open_examples(nlp, "in")])
+    assert spans == weights(toy_examples(nlp))[0] == [(3, 4, "LOC")]
+
+
+def test_ner_reranker_counts_docs_with_candidates_and_without_gold():
+    nlp = untrained()
+    bare = toy_doc(nlp.vocab, "in", "Gus")
+    with pytest.warns(UserWarning, match=r"T146.*1 of 13 training Docs have no gold"):
+        nlp.initialize(lambda: [*toy_examples(nlp), Example(bare, bare)])
+
+
+def test_ner_reranker_evaluates_regions_too():
+    nlp = trained(missing_spans_key="open")
+    reference = toy_doc(nlp.vocab, "in", "Gus")
+    set_gold(reference, [(1, 2, "X")])
+    reference.spans["open"] = [Span(reference, 3, 4)]
+    doc = reranked(nlp, "in")
+    doc.spans["nested"] = [*doc.spans["nested"], Span(doc, 1, 2, label="X")]
+    scores = nlp.get_pipe("ner_reranker").score([Example(doc, reference)])
+    assert (scores["spans_nested_p"], scores["spans_nested_r"]) == (1.0, 1.0)
