@@ -16,11 +16,10 @@ from pathlib import Path
 
 import spacy
 import torch
-from compare_ner import cache_decoders
 from spacy.scorer import PRFScore
-from spacy.training import Corpus
 from thinc.api import xp2torch
 
+from spacy_treecrf.data.corpus_reader import FastCorpus
 from spacy_treecrf.ml.loss import distribution_potentials, log_temperature_of
 from spacy_treecrf.pipeline._segments import DocSegments
 from spacy_treecrf.pipeline._settings import loss_settings
@@ -102,10 +101,9 @@ def main():
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    cache_decoders()
     nlp = spacy.load(args.model)
     labels = nlp.get_pipe("treecrf").label_set
-    examples = list(Corpus(args.corpus, limit=args.limit)(nlp))
+    examples = list(FastCorpus(args.corpus, limit=args.limit)(nlp))
     gold = gold_sets(examples, labels.numbers())
     names = ("best tree", "entity sets, first", "entity sets", "oversample and merge")
     found = {name: [None] * len(gold) for name in names}

@@ -26,8 +26,10 @@ from typing import Any
 import psutil
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
+
+from spacy_treecrf.data.corpus_reader import FastDocBin
 
 RESULTS = Path(__file__).parent / "results" / "identifinder"
 
@@ -113,7 +115,7 @@ def main() -> None:
     start = time.process_time()
     docs = {
         split: list(
-            DocBin().from_disk(args.corpus / f"{split}.spacy").get_docs(nlp.vocab)
+            FastDocBin().from_disk(args.corpus / f"{split}.spacy").get_docs(nlp.vocab)
         )
         for split in ("train", "test")
     }

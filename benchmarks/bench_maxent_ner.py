@@ -17,8 +17,10 @@ from pathlib import Path
 
 import spacy
 from bench_identifinder import best_time, exact_f, measure_pipeline, rate
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
+
+from spacy_treecrf.data.corpus_reader import FastDocBin
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -33,7 +35,7 @@ def main() -> None:
     args = parser.parse_args()
     nlp = spacy.blank(args.lang)
     train, test = (
-        list(DocBin().from_disk(args.corpus / f"{split}.spacy").get_docs(nlp.vocab))
+        list(FastDocBin().from_disk(args.corpus / f"{split}.spacy").get_docs(nlp.vocab))
         for split in ("train", "test")
     )
     pipe = nlp.add_pipe("maxent_ner")

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import spacy
 import torch
-from compare_ner import SYSTEMS, cache_decoders, make_config
-from spacy.training import Corpus
+from compare_ner import SYSTEMS, make_config
 from spacy.training.initialize import init_nlp
 from spacy.util import registry
+
+from spacy_treecrf.data.corpus_reader import FastCorpus
 
 CONTESTANTS = {
     **{name: SYSTEMS[name] for name in ("treecrf", "local", "spancat8")},
@@ -75,7 +76,7 @@ def examples_of(contestant, path, limit):
     """Examples of a pipeline's own vocabulary, sentence by sentence."""
     examples = [
         example
-        for example in Corpus(path, limit=limit)(contestant.nlp)
+        for example in FastCorpus(path, limit=limit)(contestant.nlp)
         if len(example.reference) <= MAX_TOKENS
     ]
     return examples, sum(len(example.reference) for example in examples)
@@ -99,7 +100,6 @@ def main():
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(args.threads)
-    cache_decoders()
     running = {name: Contestant(args, name) for name in args.contestants}
     batches = {}
     for name, contestant in running.items():

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import spacy
-from spacy.training import Corpus
+
+from spacy_treecrf.data.corpus_reader import FastCorpus
 
 LEAST = 0.5
 BINS = 10
@@ -22,7 +23,7 @@ def scored_entities(nlp, path):
     """Scores of the predicted entities above LEAST, and whether each is right."""
     pipe = nlp.get_pipe("treecrf")
     pipe.cfg.update(decoder="mbr", threshold=LEAST)
-    examples = list(Corpus(path)(nlp))
+    examples = list(FastCorpus(path)(nlp))
     docs = nlp.pipe(example.predicted for example in examples)
     scores, right = [], []
     for doc, example in zip(docs, examples, strict=True):

@@ -17,16 +17,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import spacy
-import srsly.msgpack
 import torch
 from spacy.scorer import PRFScore
-from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config
+
+from spacy_treecrf.data.corpus_reader import FastCorpus
 
 ROOT = Path(__file__).parent.parent
 KEY = "nested"
@@ -83,12 +82,6 @@ SYSTEMS = {
 }
 
 
-def cache_decoders():
-    """Look up msgpack decoders once: srsly scans all entry points for every group read."""
-    decoders = srsly.msgpack.msgpack_decoders.get_all()
-    srsly.msgpack.msgpack_decoders = SimpleNamespace(get_all=lambda: decoders)
-
-
 def make_config(args, pipe, settings, rate, steps):
     suffix = "" if args.encoder == "cnn" else "_trf"
     overrides = {
@@ -119,7 +112,7 @@ def train_system(args, pipe, settings, rate, steps):
 
 def encode(nlp, pipe, path):
     """Gold spans of a corpus, and its Docs after all pipes before the one that scores."""
-    examples = list(Corpus(path)(nlp))
+    examples = list(FastCorpus(path)(nlp))
     docs = [example.predicted for example in examples]
     for example in examples:
         # Scores compare token offsets.
@@ -272,7 +265,6 @@ def main():
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(args.threads)
-    cache_decoders()
     for system in args.systems:
         run(args, system)
 

@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 
+from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.pipeline._spans import outermost_spans
 
 SPLITS = ("train", "dev", "test")
@@ -117,7 +118,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         sentences = splits[split] if splits else read_prepared(args.name, split)
-        docbin = DocBin(store_user_data=args.documents is not None)
+        docbin = FastDocBin(store_user_data=args.documents is not None)
         count = words = names = 0
         for tokens, spans in sentences:
             if not tokens:

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.augment import snor_doc, upper_case_doc
+from spacy_treecrf.data.corpus_reader import FastDocBin
 
 RESULTS = Path(__file__).parent / "results" / "identifinder"
 FIVE = {
@@ -47,7 +48,7 @@ def load(folder: Path, lang: str) -> Docs:
     """Read the three splits."""
     vocab = spacy.blank(lang).vocab
     return {
-        split: list(DocBin().from_disk(folder / f"{split}.spacy").get_docs(vocab))
+        split: list(FastDocBin().from_disk(folder / f"{split}.spacy").get_docs(vocab))
         for split in SPLITS
     }
 

@@ -28,10 +28,11 @@ from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
-from spacy.training import Corpus, Example
+from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_treecrf.data.candidates import DecodedDoc, candidate_groups, pack_candidates
+from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.pipeline.candidate_groups import aligned_gold
 
 RESULTS = Path(__file__).parent / "results" / "rerank.json"
@@ -58,7 +59,7 @@ class Split(NamedTuple):
 
 def decode(nlp: Language, key: str, path: Path) -> Split:
     """Decode a corpus with the base pipe, and pack the candidates."""
-    examples = list(Corpus(path)(nlp))
+    examples = list(FastCorpus(path)(nlp))
     for example in examples:
         if len(example.predicted) != len(example.reference):
             raise ValueError(f"{path} was not converted with its own tokens")
@@ -168,7 +169,7 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
     nlp = spacy.load(args.model)
     key = nlp.get_pipe(args.base).cfg["spans_key"]
     dev, test = decode(nlp, key, args.dev), decode(nlp, key, args.test)
-    vocab_docs = list(DocBin().from_disk(args.train).get_docs(nlp.vocab))
+    vocab_docs = list(FastDocBin().from_disk(args.train).get_docs(nlp.vocab))
     train = [Example(Doc(nlp.vocab, words=[t.text for t in d]), d) for d in vocab_docs]
     development = [
         Example(Doc(nlp.vocab, words=[t.text for t in d]), d) for d in dev.docs

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from click import ClickException
 from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import load_config, resolve_dot_names
 from spacy.vocab import Vocab
@@ -15,6 +15,7 @@ from thinc.api import Config
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
+from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.data.inspection import Inspection, inspect_docs
 from spacy_treecrf.data.records import N_NAMED, ConversionError
 from spacy_treecrf.errors import Errors
@@ -157,7 +158,7 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
         raise ConversionError(Errors.T046.format(path=path, suffixes=".spacy"))
     for file in paths:
         try:
-            docbin = DocBin().from_disk(file)
+            docbin = FastDocBin().from_disk(file)
         except OSError as error:
             raise ConversionError(
                 Errors.T040.format(path=file, reason=error.strerror)

@@ -21,12 +21,13 @@ import spacy
 from click import ClickException
 from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.util import load_config, registry, resolve_dot_names
 from thinc.api import Config
 from typer import Argument, Context, Exit, Option, echo
 from wasabi import msg
 
+from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.rerank.candidates import f_score
@@ -250,13 +251,13 @@ def prepare_folder(
 
     RETURNS (Path): `OUT.folds/KEY`, with the plan, the config and the corpus.
     """
-    corpus = DocBin(docs=docs, store_user_data=has_user_data(docs)).to_bytes()
+    corpus = FastDocBin(docs=docs, store_user_data=has_user_data(docs)).to_bytes()
     shared = {k: v for k, v in asdict(plan).items() if k != "gpu_id"}
     parts = [
         config.interpolate().to_str().encode("utf8"),
         json.dumps(shared).encode("utf8"),
         corpus,
-        DocBin(docs=dev_docs, store_user_data=has_user_data(dev_docs)).to_bytes(),
+        FastDocBin(docs=dev_docs, store_user_data=has_user_data(dev_docs)).to_bytes(),
         Path(plan.code).read_bytes() if plan.code else b"",
         f"{version('spacy')} {version('spacy-treecrf')}".encode(),
     ]
@@ -353,7 +354,7 @@ def merge_folds(folder: Path, folds: int, output: Path) -> FoldReport:
     total = FoldReport(counts={str(n): [0, 0] for n in ORACLES})
     merged = None
     for number in range(folds):
-        docbin = DocBin().from_disk(folder / f"fold-{number}.spacy")
+        docbin = FastDocBin().from_disk(folder / f"fold-{number}.spacy")
         if merged is None:
             merged = docbin
         else:

@@ -17,14 +17,15 @@ import numpy as np
 import spacy
 from spacy.cli._util import import_code, setup_gpu
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
-from spacy.training import Corpus, Example
+from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config
 from thinc.api import Config
 
 from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
+from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.data.docbin import write_docbin
 from spacy_treecrf.gold import GoldKeys, LabelledSpan
 from spacy_treecrf.pipeline.candidate_groups import (
@@ -36,6 +37,8 @@ from spacy_treecrf.rerank.candidates import CandidateSegment, oracle_index, span
 CORPUS, CONFIG, PLAN = "corpus.spacy", "config.cfg", "plan.json"
 # The oracle is told for the best candidate alone, which is the base, and for these.
 ORACLES = (1, 5, 20)
+# What names of readers of `.spacy` files begin with.
+READERS = ("spacy.Corpus.", "spacy-treecrf.Corpus.")
 
 
 @dataclass(frozen=True)
@@ -151,10 +154,10 @@ def run_fold(folder: Path, number: int) -> None:
 
 def write_parts(corpus: Path, start: int, end: int, scratch: Path) -> None:
     """Write the Docs from `start` to `end` as held out, the others for training."""
-    docs = list(DocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab))
+    docs = list(FastDocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab))
     parts = {"held_out": docs[start:end], "train": docs[:start] + docs[end:]}
     for name, part in parts.items():
-        docbin = DocBin(docs=part, store_user_data=has_user_data(part))
+        docbin = FastDocBin(docs=part, store_user_data=has_user_data(part))
         docbin.to_disk(scratch / f"{name}.spacy")
 
 
@@ -173,21 +176,21 @@ def point_to(config: Config, dot_name: str, path: Path) -> None:
     for section in sections:
         parent = parent[section]
     if not is_corpus(parent[name]):
-        parent[name] = {"@readers": "spacy.Corpus.v1", "gold_preproc": False}
+        parent[name] = {"@readers": "spacy-treecrf.Corpus.v1", "gold_preproc": False}
     # The limit has been applied when the corpus was read.
     parent[name] = {**parent[name], "path": str(path), "limit": 0}
 
 
 def is_corpus(section: dict[str, Any]) -> bool:
-    """Whether a section of the config is spaCy's reader of `.spacy` files."""
-    return str(section.get("@readers")).startswith("spacy.Corpus.")
+    """Whether a section of the config is a reader of `.spacy` files, spaCy's or ours."""
+    return str(section.get("@readers")).startswith(READERS)
 
 
 def decode(
     nlp: Language, path: Path, plan: Plan, first: int, report: FoldReport
 ) -> Iterator[DecodedDoc]:
     """Run the pipeline over the Docs of a file, which are numbered from `first`."""
-    examples = list(Corpus(path)(nlp))
+    examples = list(FastCorpus(path)(nlp))
     if not plan.sets_sentences:
         for example in examples:
             copy_sentence_starts(example)

@@ -182,12 +182,12 @@ def read_examples(path: Path, nlp: "Language") -> list["Example"]:
     """
     import zlib
 
-    from spacy.training import Corpus
+    from spacy_treecrf.data.corpus_reader import FastCorpus
 
     if not path.exists():
         raise ConversionError(Errors.T040.format(path=path, reason="no such file"))
     try:
-        examples = list(Corpus(path)(nlp))
+        examples = list(FastCorpus(path)(nlp))
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         raise ConversionError(Errors.T055.format(path=path, reason=error)) from error
     if not examples:

@@ -525,7 +525,7 @@ def test_jackknife_replaces_a_reader_of_another_kind():
     config["corpora"]["train"] = {"@readers": "my_reader.v1", "where": "x"}
     point_to(config, "corpora.train", Path("new.spacy"))
     section = config["corpora"]["train"]
-    assert section["@readers"] == "spacy.Corpus.v1"
+    assert section["@readers"] == "spacy-treecrf.Corpus.v1"
     assert "where" not in section
 
 

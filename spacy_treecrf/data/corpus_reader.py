@@ -1,0 +1,193 @@
+"""Read and write `.spacy` files fast: `spacy-treecrf.Corpus.v1`, all that spaCy's does.
+
+`srsly.msgpack` scans the entry points of all installed packages for its decoders, and its
+encoders, at every message, and spaCy makes two messages of each Doc that has a span group.
+Here they are looked up once a file. See docs/reading.md.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import srsly.msgpack
+from spacy.errors import Errors as SpacyErrors
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.training import Corpus, Example
+from spacy.vocab import Vocab
+
+# A span as `SpanGroup.to_bytes` packs it: id, kb_id, label, tokens and characters.
+SPAN = struct.Struct(">QQQllll")
+
+Unpack = Callable[..., Any]
+
+
+def create_corpus_reader(
+    path: Path | None,
+    gold_preproc: bool,
+    max_length: int = 0,
+    limit: int = 0,
+    augmenter: Callable[[Language, Example], Iterable[Example]] | None = None,
+) -> Callable[[Language], Iterable[Example]]:
+    """Build the reader `spacy-treecrf.Corpus.v1`, with the arguments of spaCy's.
+
+    path (Path): A `.spacy` file, or a folder of them.
+    gold_preproc (bool): Cut the Docs into sentences; span groups are lost.
+    max_length (int): Cut longer Docs into sentences; 0 for no limit.
+    limit (int): Read so many Docs only; 0 for all.
+    augmenter (Callable): Makes further examples of each.
+    RETURNS (Callable): Takes a pipeline, yields examples.
+    RAISES (ValueError): If there is no path (spaCy's E913).
+    """
+    if path is None:
+        raise ValueError(SpacyErrors.E913)
+    return FastCorpus(
+        path,
+        gold_preproc=gold_preproc,
+        max_length=max_length,
+        limit=limit,
+        augmenter=augmenter,
+    )
+
+
+class FastCorpus(Corpus):
+    """spaCy's `Corpus`, over `FastDocBin`."""
+
+    def read_docbin(self, vocab: Vocab, locs: Iterable[str | Path]) -> Iterator[Doc]:
+        """Read the Docs of some files.
+
+        vocab (Vocab): The shared vocabulary.
+        locs (Iterable[Path]): The files; `limit` is of each, as in spaCy.
+        YIELDS (Doc): The Docs that have tokens.
+        """
+        count = 0
+        for loc in locs:
+            for doc in FastDocBin().from_disk(loc).get_docs(vocab):
+                if len(doc):
+                    yield doc
+                    count += 1
+                    if 1 <= self.limit <= count:
+                        break
+
+
+class FastDocBin(DocBin):
+    """spaCy's `DocBin`, which looks codecs up once: the same bytes, the same Docs."""
+
+    _packer: srsly.msgpack.Packer | None = None
+
+    def add(self, doc: Doc) -> None:
+        """Add a Doc.
+
+        doc (Doc): The Doc. Nothing is kept of it but its annotations.
+        """
+        groups = {key: doc.spans[key] for key in doc.spans}
+        if self._packer is None:
+            self._packer = srsly.msgpack.Packer(use_bin_type=True)
+        packed: dict[bytes, list[str]] = {}
+        for key, group in groups.items():
+            packed.setdefault(self._packer.pack(group_message(group)), []).append(key)
+            for span in group:
+                # As `DocBin.add`, which sees no group here.
+                self.strings.add(span.label_)
+                if span.kb_id in doc.vocab.strings:
+                    self.strings.add(span.kb_id_)
+                if span.id in doc.vocab.strings:
+                    self.strings.add(span.id_)
+        doc.spans.clear()
+        try:
+            super().add(doc)
+        finally:
+            for key, group in groups.items():
+                doc.spans[key] = group
+        if packed:
+            self.span_groups[-1] = self._packer.pack(packed)
+
+    def get_docs(self, vocab: Vocab) -> Iterator[Doc]:
+        """Make the Docs.
+
+        vocab (Vocab): The shared vocabulary; labels and words are added to it.
+        YIELDS (Doc): The Docs, in order.
+        """
+        unpack = make_unpack()
+        groups, user_data = self.span_groups, self.user_data
+        plain = DocBin(attrs=())
+        plain.attrs, plain.strings = self.attrs, self.strings
+        plain.tokens, plain.spaces = self.tokens, self.spaces
+        plain.cats, plain.flags = self.cats, self.flags
+        plain.span_groups = [b""] * len(self.tokens)
+        plain.user_data = []
+        for number, doc in enumerate(plain.get_docs(vocab)):
+            if groups[number]:
+                read_groups(doc, groups[number], unpack)
+            if number < len(user_data) and user_data[number] is not None:
+                doc.user_data.update(unpack(user_data[number], use_list=False))
+            yield doc
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "FastDocBin"], tuple[bytes]]:
+        return unpickle_docbin, (self.to_bytes(),)
+
+
+def unpickle_docbin(data: bytes) -> FastDocBin:
+    """The `FastDocBin` of some bytes, as spaCy pickles its own."""
+    docbin = FastDocBin()
+    docbin.from_bytes(data)
+    return docbin
+
+
+def make_unpack() -> Unpack:
+    """A function that unpacks as `srsly.msgpack_loads` does, its decoders looked up."""
+    hook: Callable[[Any], Any] | None = None
+    for decoder in srsly.msgpack.msgpack_decoders.get_all().values():
+        hook = partial(decoder, chain=hook)
+
+    def decode(pairs: list[tuple[Any, Any]]) -> Any:
+        return dict(pairs) if hook is None else hook(dict(pairs))
+
+    # Where it is given this hook, srsly looks for no decoders.
+    return partial(srsly.msgpack.unpackb, raw=False, object_pairs_hook=decode)
+
+
+def group_message(group: SpanGroup) -> dict[str, Any]:
+    """What `SpanGroup.to_bytes` packs."""
+    spans = [
+        SPAN.pack(
+            *(span.id, span.kb_id, span.label),
+            *(span.start, span.end, span.start_char, span.end_char),
+        )
+        for span in group
+    ]
+    return {"name": group.name, "attrs": group.attrs, "spans": spans}
+
+
+def read_groups(doc: Doc, data: bytes, unpack: Unpack) -> None:
+    """Give a Doc the span groups that `SpanGroups.to_bytes` has packed."""
+    message = unpack(data)
+    if not isinstance(message, dict):
+        # Of a version before 3.2.1, or empty.
+        doc.spans.from_bytes(data)
+        return
+    for packed, keys in message.items():
+        group = read_group(doc, packed, unpack)
+        doc.spans[keys[0]] = group
+        for key in keys[1:]:
+            doc.spans[key] = group.copy()
+
+
+def read_group(doc: Doc, data: bytes, unpack: Unpack) -> SpanGroup:
+    """The span group that `SpanGroup.to_bytes` has packed."""
+    message = unpack(data)
+    spans = []
+    try:
+        for packed in message["spans"]:
+            span_id, kb_id, label, start, end, *characters = SPAN.unpack(packed)
+            span = Span(doc, start, end, label, kb_id=kb_id, span_id=span_id)
+            if characters != [span.start_char, span.end_char]:
+                return SpanGroup(doc).from_bytes(data)
+            spans.append(span)
+    except (IndexError, ValueError):
+        # Spans that are not of this Doc: spaCy loads them unseen.
+        return SpanGroup(doc).from_bytes(data)
+    name, attrs = message["name"], dict(message["attrs"])
+    return SpanGroup(doc, name=name, attrs=attrs, spans=spans)
