@@ -171,7 +171,9 @@ class Errors:
         "[T090] Candidates under '{key}' in the Doc that starts {doc!r} are not of the "
         "form that base pipes write: {problem}. Candidate groups need attrs['segments'], "
         "half-open token offsets, and attrs['log_prob'], one a segment; keep pipes that "
-        "change tokens or sentences out from between the base pipe and this one."
+        "change tokens or sentences out from between the base pipe and this one. "
+        "`Doc.from_docs` and `Doc.to_json` drop these attributes: merge Docs before the "
+        "base pipe, and store them with `DocBin` or `Doc.to_bytes`."
     )
     T091 = (
         "[T091] Pipe '{name}' finds no candidates '{key}:0', '{key}:1' ... in its "

@@ -51,7 +51,12 @@ def report_cli(
     A cell is empty where a scorer does not give the figure (spancat's has no depths).
     """
     try:
-        scores = {name: read_scores(path) for name, path in name_rows(inputs).items()}
+        files = {name: read_scores(path) for name, path in name_rows(inputs).items()}
+        scores = {
+            row: values
+            for name, found in files.items()
+            for row, values in component_rows(name, found, spans_key).items()
+        }
         for name, values in scores.items():
             if f"spans_{spans_key}_f" not in values:
                 raise ConversionError(
@@ -98,6 +103,30 @@ def read_scores(path: Path) -> dict[str, Any]:
             Errors.T116.format(path=path, reason="expected an object of scores")
         )
     return scores
+
+
+def component_rows(
+    name: str, scores: dict[str, Any], spans_key: str
+) -> dict[str, dict[str, Any]]:
+    """The scores of a file by row: of `spacy evaluate -P`, a row for each component.
+
+    name (str): Name of the file's row.
+    scores (dict[str, Any]): What the file holds.
+    spans_key (str): Key of the scores.
+    RETURNS (dict[str, dict[str, Any]]): The file itself where it has the scores; else
+        the components that have them, named where there are several.
+    """
+    wanted = f"spans_{spans_key}_f"
+    components = {
+        component: values
+        for component, values in scores.items()
+        if isinstance(values, dict) and wanted in values
+    }
+    if wanted in scores or not components:
+        return {name: scores}
+    if len(components) == 1:
+        return {name: next(iter(components.values()))}
+    return {f"{name} ({part})": values for part, values in components.items()}
 
 
 def overall_table(

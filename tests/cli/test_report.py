@@ -93,3 +93,16 @@ def test_report_refuses(tmp_path, text, options, message):
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit), result.exception
     assert message in " ".join(result.output.split())
+
+
+def test_report_of_scores_by_component(tmp_path):
+    part = {"spans_nested_p": 0.5, "spans_nested_r": 0.5, "spans_nested_f": 0.5}
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    one.write_text(json.dumps({"tokenizer": {"token_acc": 1.0}, "treecrf": part}))
+    two.write_text(json.dumps({"treecrf": part, "identifinder": part}))
+    result = run(one, two, "--no-per-label")
+    assert result.exit_code == 0, result.output
+    names = [
+        line.split("  ")[0] for line in result.output.splitlines() if "50.00" in line
+    ]
+    assert names == ["one", "two (treecrf)", "two (identifinder)"]
