@@ -21,12 +21,11 @@ from unittest import mock
 
 import spacy
 import torch
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config
 
 from spacy_treecrf.data.bracketed import read_bracketed
-from spacy_treecrf.data.docbin import make_docs
 from spacy_treecrf.ml import decoding, loss, treecrf
 
 ROOT = Path(__file__).parent.parent
@@ -79,9 +78,12 @@ def make_pipeline(encoder):
     examples = []
     for split in ("train", "dev"):
         path = ROOT / "assets" / "quickstart" / f"{split}.txt"
-        for doc in make_docs(read_bracketed(path), nlp.vocab, "nested"):
-            words = [token.text for token in doc]
-            examples.append(Example(Doc(nlp.vocab, words=words), doc))
+        for _, words, spans in read_bracketed(path):
+            gold = Doc(nlp.vocab, words=words)
+            gold.spans["nested"] = [
+                Span(gold, s, e, label=label) for s, e, label in spans
+            ]
+            examples.append(Example(Doc(nlp.vocab, words=words), gold))
     return nlp, examples, nlp.initialize(lambda: examples)
 
 
