@@ -127,7 +127,10 @@ def read_gold(doc: Doc, keys: GoldKeys) -> Gold:
         [region for region in regions if region[0] < region[1]],
         unknown,
         _plain(doc.spans.get(keys.incorrect or "", [])),
-        lost_missing=[region for region in regions if region[0] >= region[1]],
+        # The whole of an empty Doc has no token either, and loses nothing.
+        lost_missing=[
+            region for region in regions if region[0] >= region[1] and len(doc)
+        ],
     )
 
 

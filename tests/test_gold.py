@@ -140,6 +140,11 @@ def test_gold_region_without_a_token_is_lost(same):
     assert len(gold.missing) == 1
 
 
+def test_gold_region_of_an_empty_doc_is_not_lost():
+    gold = read_gold(make_doc([], nested=[], missing=[(0, 0, "")]), KEYS)
+    assert (gold.missing, gold.lost_missing) == ([], [])
+
+
 def test_gold_region_of_white_space_is_not_lost():
     reference = make_doc(["a", " ", "b"], nested=[], missing=[(1, 2, "")])
     for predicted in (reference.copy(), make_doc(["a", "b"], [True, False])):
