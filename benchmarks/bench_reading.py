@@ -19,7 +19,7 @@ from spacy.training import Corpus
 from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 
 RESULTS = Path(__file__).parent / "results"
-ROUNDS = 5
+ROUNDS = 3
 
 
 def cpu_ms(function, n_docs):

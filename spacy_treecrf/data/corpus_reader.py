@@ -106,14 +106,18 @@ class FastDocBin(DocBin):
                     self.strings.add(span.kb_id_)
                 if span.id in doc.vocab.strings:
                     self.strings.add(span.id_)
+        stored, self.store_user_data = self.store_user_data, False
         doc.spans.clear()
         try:
             super().add(doc)
         finally:
+            self.store_user_data = stored
             for key, group in groups.items():
                 doc.spans[key] = group
         if packed:
             self.span_groups[-1] = self._packer.pack(packed)
+        if stored:
+            self.user_data.append(self._packer.pack(doc.user_data))
 
     def get_docs(self, vocab: Vocab) -> Iterator[Doc]:
         """Make the Docs.
