@@ -7,14 +7,10 @@ import numpy as np
 import torch
 from thinc.api import Model, xp2torch
 
-from spacy_treecrf.structure.decode import (
-    Node,
-    best_bracketing,
-    packed_best_tree,
-)
+from spacy_treecrf.structure.bracketing import best_bracketing
+from spacy_treecrf.structure.decode import Node
+from spacy_treecrf.structure.distribution import TreeDistribution
 from spacy_treecrf.structure.entity_sets import packed_entity_sets
-from spacy_treecrf.structure.marginals import packed_marginals
-from spacy_treecrf.structure.sampling import packed_entropy
 
 from .loss import LossSettings, distribution_potentials, log_temperature_of
 from .threads import one_thread
@@ -73,8 +69,8 @@ def decode(
     """
     with torch.inference_mode(), one_thread():
         return [
-            _decode_chunk(scores, chunk, settings, membership, decoder, threshold)
-            for chunk, scores in _distributions(model, potentials, settings)
+            _decode_chunk(trees, chunk, settings, membership, decoder, threshold)
+            for chunk, trees in _distributions(model, potentials, settings)
         ]
 
 
@@ -97,44 +93,42 @@ def decode_with_candidates(
     """
     found = []
     with torch.inference_mode(), one_thread():
-        for chunk, scores in _distributions(model, potentials, settings):
+        for chunk, trees in _distributions(model, potentials, settings):
             entities = _decode_chunk(
-                scores, chunk, settings, membership, decoder, threshold
+                trees, chunk, settings, membership, decoder, threshold
             )
             sets, uncertainty = None, None
             if n_best > 1:
-                # A log-probability is a small difference of large sums.
-                sets = packed_entity_sets(
-                    scores.double(), chunk.index, n_best, settings.n_entity_labels
-                )
+                sets = packed_entity_sets(trees, n_best, settings.n_entity_labels)
             if entropy:
-                uncertainty = packed_entropy(scores, chunk.index).double().cpu().numpy()
+                uncertainty = trees.entropy.cpu().numpy()
             found.append((entities, Candidates(chunk.numbers, sets, uncertainty)))
     return found
 
 
 def _distributions(
     model: Model[Any, Any], potentials: Iterable[SpanPotentials], settings: LossSettings
-) -> Iterator[tuple[SpanPotentials, torch.Tensor]]:
-    """Each chunk with the potentials of its distribution, (L, S)."""
+) -> Iterator[tuple[SpanPotentials, TreeDistribution]]:
+    """Each chunk with its distribution; the local objective uses its potentials alone."""
     for chunk in potentials:
         data = xp2torch(chunk.data)
         temperature = log_temperature_of(model, settings)
-        yield chunk, distribution_potentials(data, chunk, settings, temperature)
+        scores = distribution_potentials(data, chunk, settings, temperature)
+        yield chunk, TreeDistribution(scores, chunk.index)
 
 
 def _decode_chunk(
-    scores: torch.Tensor,
+    trees: TreeDistribution,
     chunk: SpanPotentials,
     settings: LossSettings,
     membership: np.ndarray,
     decoder: str,
     threshold: float | None,
 ) -> Entities:
-    index, n_entity = chunk.index, settings.n_entity_labels
+    scores, index, n_entity = trees.potentials, chunk.index, settings.n_entity_labels
     members = torch.from_numpy(membership).to(scores)
     local = settings.objective == "local"
-    chances = scores.softmax(0) if local else _marginals(scores, chunk, settings)
+    chances = scores.softmax(0) if local else _marginals(trees, settings)
     chances = chances[:n_entity]
     if decoder == "mbr" and not local:
         threshold = 0.5 if threshold is None else threshold
@@ -144,7 +138,7 @@ def _decode_chunk(
         plain = plain[:, rows]
     else:
         decode_all = _decode_local if local else _decode_tree
-        rows, labels = decode_all(scores, chunk, settings)
+        rows, labels = decode_all(trees, chunk, settings)
         plain = _plain_scores(chances[:, rows], members)
     parts = members.bool()[:, labels]
     if threshold is not None:
@@ -169,14 +163,12 @@ def _decode_chunk(
     )
 
 
-def _marginals(
-    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
-) -> torch.Tensor:
+def _marginals(trees: TreeDistribution, settings: LossSettings) -> torch.Tensor:
     if settings.inference == "torch_struct":
         from .torch_struct_inference import packed_marginals as by_torch_struct
 
-        return by_torch_struct(scores, chunk.index)
-    return packed_marginals(scores, chunk.index)
+        return by_torch_struct(trees.potentials, trees.index)
+    return trees.marginals
 
 
 def _plain_scores(chances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
@@ -192,23 +184,25 @@ def _plain_scores(chances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
 
 
 def _decode_tree(
-    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
+    trees: TreeDistribution, chunk: SpanPotentials, settings: LossSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and labels of the entities of the most probable tree."""
-    best_tree = packed_best_tree
     if settings.inference == "torch_struct":
-        from .torch_struct_inference import packed_best_tree as best_tree
-    rows, labels = best_tree(scores, chunk.index)
+        from .torch_struct_inference import packed_best_tree
+
+        rows, labels = packed_best_tree(trees.potentials, chunk.index)
+    else:
+        rows, labels = trees.best_tree()
     kept = (labels < settings.n_entity_labels) & chunk.usable[rows]
     return rows[kept], labels[kept]
 
 
 def _decode_local(
-    scores: torch.Tensor, chunk: SpanPotentials, settings: LossSettings
+    trees: TreeDistribution, chunk: SpanPotentials, settings: LossSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Label of each span by itself, then the best set without crossing (section 5a)."""
     n_entity = settings.n_entity_labels
-    log_chances = scores.log_softmax(0)
+    log_chances = trees.potentials.log_softmax(0)
     # What the best label gains over none; 0 where none is better.
     best, labels = log_chances[:n_entity].max(0)
     gains = (best - log_chances[n_entity]).clamp(min=0.0)

@@ -17,7 +17,7 @@ from spacy_treecrf.structure.losses import (
     smoothed_potentials,
     tree_crf_losses,
 )
-from spacy_treecrf.structure.masks import packed_masks
+from spacy_treecrf.structure.masks import border_potentials, packed_masks
 
 from .threads import one_thread
 from .types import SpanPotentials
@@ -168,4 +168,5 @@ def _losses(
         from .torch_struct_inference import log_partitions
 
         return log_partitions(scores, chunk.index) - log_partitions(masked, chunk.index)
-    return tree_crf_losses(scores, masked, chunk.index)
+    borders = border_potentials(chunk.index, allowed, settings.structure_smoothing)
+    return tree_crf_losses(scores, masked, chunk.index, borders)

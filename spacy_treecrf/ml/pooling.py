@@ -21,7 +21,7 @@ def highest_token(scores: Tensor, last: Tensor, index: SpanIndex) -> Tensor:
         found = last.expand(scores.shape[1], -1).clone()
         values = scores.detach().T.index_select(1, last)
         before = slice(index.offsets[1], index.offsets[2])
-        for width in range(2, index.longest + 1):
+        for width in range(2, index.widest + 1):
             first = index.offsets[width]
             here = slice(first, first + index.counts[width])
             before = slice(before.start, before.start + index.counts[width])

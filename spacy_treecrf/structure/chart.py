@@ -32,8 +32,9 @@ class Chart(NamedTuple):
     width are two rectangles. Row and place are those of `SpanIndex`; K charts are
     stacked in the last dimension. In bits.
 
-    by_start (Tensor): Row w - 1, place in start order. Shape: (n, T, K).
-    by_end (Tensor): Row n - w, place in end order. Shape: (n, T, K).
+    by_start (Tensor): Row w - 1, place in start order. Shape: (W, T, K), with W the
+        widest span.
+    by_end (Tensor): Row W - w, place in end order. Shape: (W, T, K).
     splits (Tensor): As `by_start`, without the span's own potential.
     """
 
@@ -80,9 +81,9 @@ def split_rectangles(
     RETURNS (tuple[Tensor, Tensor]): Row k - 1 is the split whose left part has width k.
         Shape: (width - 1, counts[width], K) each.
     """
-    n, count = index.longest, index.counts[width]
+    count = index.counts[width]
     left = by_start[: width - 1, :count]
-    right = by_end[n - width + 1 :]
+    right = by_end[index.widest - width + 1 :]
     ends = index.ends(width)
     if ends is None:
         return left, right[:, index.n_tokens - count :]
@@ -91,13 +92,13 @@ def split_rectangles(
 
 def store(chart: Chart, index: SpanIndex, width: int, values: Tensor) -> None:
     """Write the log-sums of all spans of a width in both alignments."""
-    n, count = index.longest, index.counts[width]
+    row, count = index.widest - width, index.counts[width]
     chart.by_start[width - 1, :count] = values
     ends = index.ends(width)
     if ends is None:
-        chart.by_end[n - width, index.n_tokens - count :] = values
+        chart.by_end[row, index.n_tokens - count :] = values
     else:
-        chart.by_end[n - width].index_copy_(0, ends, values)
+        chart.by_end[row].index_copy_(0, ends, values)
 
 
 class SplitBuffers:
@@ -141,15 +142,14 @@ def inside_chart(span_bits: Tensor, index: SpanIndex, dtype: torch.dtype) -> Cha
     dtype (torch.dtype): Precision of the weights: that of the potentials.
     RETURNS (Chart): The log-sums.
 
-    Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width.
+    Cost: O(n W^2) time a segment, O(n W) memory; one Python step a width.
     Source: Fu et al. (2021), Algorithms 2 and 3, without the loop over cells.
     """
-    n, k = index.longest, span_bits.shape[1]
-    shape = (n, index.n_tokens, k)
+    shape = (index.widest, index.n_tokens, span_bits.shape[1])
     chart = Chart(*(span_bits.new_empty(shape) for _ in range(3)))
     store(chart, index, 1, span_bits[index.rows(1)])
     buffers = SplitBuffers(index, span_bits, dtype)
-    for width in range(2, n + 1):
+    for width in range(2, index.widest + 1):
         left, right = split_rectangles(chart.by_start, chart.by_end, index, width)
         sums = buffers.add(left, right)
         best = sums.amax(0)
@@ -160,19 +160,11 @@ def inside_chart(span_bits: Tensor, index: SpanIndex, dtype: torch.dtype) -> Cha
     return chart
 
 
-def root_bits(chart: Chart, index: SpanIndex) -> Tensor:
-    """Log-sum of each segment's whole span, in bits. Shape: (B, K)."""
-    device = index.start.device
-    widths = torch.tensor(index.lengths, device=device)
-    places = index.roots() - torch.tensor(index.offsets, device=device)[widths]
-    return chart.by_start[widths - 1, places]
-
-
 def gradient_precision(span_bits: Tensor, index: SpanIndex) -> torch.dtype:
     """Precision of charts for a loss over float32 potentials: float32 where that does.
 
     span_bits (Tensor): Log-potentials, in bits. Shape: (S, K), float64.
     """
     largest = span_bits.masked_fill(span_bits < LOG_ZERO / 2, 0.0).abs().amax()
-    small = 2.0 * index.longest * float(largest) <= MAX_FLOAT32_BITS
+    small = 2.0 * index.widest * float(largest) <= MAX_FLOAT32_BITS
     return torch.float32 if small else torch.float64

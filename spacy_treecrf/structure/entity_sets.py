@@ -12,12 +12,13 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from .chart import BITS, LOG_ZERO, NATS, LabelSums, inside_chart, root_bits
-from .decode import Node, packed_best_tree, trees_as_lists
-from .inside import LogPartitions, at_least_float32
-from .marginals import packed_marginals
-from .masks import crossing_spans
+from .chart import BITS, LOG_ZERO, LabelSums
+from .decode import Node, trees_as_lists
+from .distribution import TreeDistribution
+from .inside import at_least_float32
+from .masks import crossing_spans, inner_borders
 from .spans import Lengths, SpanIndex
+from .stacked import StackedSums
 
 # Rounding carries probabilities to 0 and 1; log-odds stay finite.
 MIN_CHANCE = 1e-15
@@ -26,7 +27,7 @@ MIN_CHANCE = 1e-15
 ROUNDS = (64, *[32] * 8)
 # Likely entities of a segment that moves are made of.
 MAX_ENTITIES = 64
-# Chart cells (longest segment times tokens times sets) scored at a time: 64 MB of float32.
+# Chart cells (widest span times tokens times sets) scored at a time: 128 MB of float64.
 MAX_CELLS = 1 << 24
 
 EntitySet = frozenset[Node]
@@ -87,7 +88,7 @@ def score_sets(
     """
     latent = LabelSums.of(potentials[n_entity_labels:]).bits()
     scores: list[list[float]] = [[] for _ in sets]
-    step = max(1, MAX_CELLS // (index.longest * index.n_tokens))
+    step = max(1, MAX_CELLS // (index.widest * index.n_tokens))
     for first in range(0, max(map(len, sets)), step):
         part = [of_segment[first : first + step] for of_segment in sets]
         copies = max(map(len, part))
@@ -102,24 +103,27 @@ def score_sets(
         bits = latent[:, None].repeat(1, copies)
         own = index.row_of(segment, start, end)
         bits[own, copy] = potentials[label, own].double() * BITS
-        crossed = crossing_spans(index, table.reshape(-1, 5), copy, copies)
-        bits.masked_fill_(crossed, LOG_ZERO)
-        chart = inside_chart(bits, index, potentials.dtype)
-        log_sums = root_bits(chart, index).mul_(NATS)
-        for of_segment, values, found in zip(
-            part, log_sums.tolist(), scores, strict=True
-        ):
+        spans = table.reshape(-1, 5)
+        bits.masked_fill_(crossing_spans(index, spans, copy, copies), LOG_ZERO)
+        borders = None
+        if index.chained:
+            inner = inner_borders(index, spans, copy, copies)
+            borders = torch.zeros_like(inner, dtype=torch.float64)
+            borders.masked_fill_(inner, LOG_ZERO)
+        sums = StackedSums(bits, index, potentials.dtype, borders).log_sums
+        for of_segment, values, found in zip(part, sums.tolist(), scores, strict=True):
             found += values[: len(of_segment)]
     return scores
 
 
 def packed_entity_sets(
-    potentials: Tensor, index: SpanIndex, k: int, n_entity_labels: int
+    distribution: TreeDistribution, k: int, n_entity_labels: int
 ) -> list[list[tuple[float, list[Node]]]]:
-    """`k_best_entity_sets` of packed potentials, (L, S)."""
-    log_z = LogPartitions.apply(index, potentials)[:, 0].tolist()
-    odds = likely_entities(potentials, index, n_entity_labels)
-    nodes = trees_as_lists(*packed_best_tree(potentials, index), index)
+    """`k_best_entity_sets` of a distribution."""
+    potentials, index = distribution.potentials, distribution.index
+    log_z = distribution.log_partition.tolist()
+    odds = likely_entities(distribution, n_entity_labels)
+    nodes = trees_as_lists(*distribution.best_tree(), index)
     found: list[dict[EntitySet, float]] = [{} for _ in nodes]
 
     def score(wanted: list[list[EntitySet]]) -> None:
@@ -157,12 +161,13 @@ def packed_entity_sets(
 
 
 def likely_entities(
-    potentials: Tensor, index: SpanIndex, n_entity_labels: int
+    distribution: TreeDistribution, n_entity_labels: int
 ) -> list[dict[Node, float]]:
     """Log-odds of the most probable entities of each segment, and of the best tree's."""
-    chances = packed_marginals(potentials, index)[:n_entity_labels].double()
+    potentials, index = distribution.potentials, distribution.index
+    chances = distribution.marginals[:n_entity_labels].double()
     odds = torch.logit(chances, eps=MIN_CHANCE)
-    rows, labels = packed_best_tree(potentials, index)
+    rows, labels = distribution.best_tree()
     kept = torch.zeros_like(odds, dtype=torch.bool)
     inside = labels < n_entity_labels
     kept[labels[inside], rows[inside]] = True
@@ -191,7 +196,11 @@ def in_text_order(entities: EntitySet) -> list[Node]:
 
 
 def k_best_entity_sets(
-    potentials: Tensor, lengths: Lengths, k: int, n_entity_labels: int
+    potentials: Tensor,
+    lengths: Lengths,
+    k: int,
+    n_entity_labels: int,
+    max_width: int | None = None,
 ) -> list[list[tuple[float, list[Node]]]]:
     """Probable sets of entities of each segment, with exact log-probabilities.
 
@@ -199,19 +208,20 @@ def k_best_entity_sets(
     lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
     k (int): Sets wanted of each segment, at least 1.
     n_entity_labels (int): Number of entity labels; the numbers from there on are latent.
+    max_width (int): Width limit, W; None for none.
     RETURNS (list[list[tuple[float, list[Node]]]]): Per segment (log-probability, set),
         best first; distinct; fewer than k where fewer neighbours are likely. The sets
         are neighbours of the best tree's, so that a set further away may be missed;
         those returned have exact probabilities.
-    RAISES (ValueError): If k or a length is below 1, or the shapes do not fit.
+    RAISES (ValueError): If k, a length or the limit is below 1, or the shapes do not fit.
 
     Cost: one inside chart for each of at most 1 + 64 + 256 sets a segment.
     Source: Fu et al. (2021), Eq. 8 for the probability of a set.
     """
     if k < 1:
         raise ValueError(f"expected k of at least 1, received {k}")
-    index = SpanIndex.build(lengths, potentials.device)
+    index = SpanIndex.build(lengths, potentials.device, max_width)
     # In double precision: a log-probability is a small difference of large sums.
     packed = index.pack(at_least_float32(potentials.detach())).double()
     packed = packed.clamp(min=LOG_ZERO)
-    return packed_entity_sets(packed, index, k, n_entity_labels)
+    return packed_entity_sets(TreeDistribution(packed, index), k, n_entity_labels)

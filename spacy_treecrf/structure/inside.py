@@ -12,53 +12,51 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .chart import (
-    LOG_ZERO,
-    NATS,
-    Chart,
-    LabelSums,
-    gradient_precision,
-    inside_chart,
-    root_bits,
-)
-from .outside import span_marginals
+from .chart import BITS, LOG_ZERO, LabelSums, gradient_precision
+from .masks import border_potentials
 from .spans import Lengths, SpanIndex
+from .stacked import StackedSums
 
 
 class LogPartitions(torch.autograd.Function):
     """Log-sums over the trees of K stacked charts; the gradients are their marginals.
 
-    Takes the layout and K packed potentials of shape (L, S); returns log-sums of shape
-    (B, K), float64: a log-probability is a small difference of large ones.
+    Takes the layout, what a border after each token adds (None, or shape (T, K), in
+    nats) and K packed potentials of shape (L, S); returns log-sums of shape (B, K),
+    float64: a log-probability is a small difference of large ones.
     """
 
     @staticmethod
-    def forward(ctx: Any, index: SpanIndex, *potentials: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, index: SpanIndex, borders: Tensor | None, *potentials: Tensor
+    ) -> Tensor:
         sums = [LabelSums.of(labelled) for labelled in potentials]
         stacked = torch.stack([each.bits() for each in sums], 1)
         dtype = potentials[0].dtype
         if dtype == torch.float32:
             stacked = stacked.to(gradient_precision(stacked, index))
-        chart = inside_chart(stacked, index, dtype)
-        ctx.index = index
+        borders = None if borders is None else borders * BITS
+        ctx.sums = StackedSums(stacked, index, dtype, borders)
         parts = [part for each in sums for part in each]
-        ctx.save_for_backward(*chart, *potentials, *parts)
-        return root_bits(chart, index).double() * NATS
+        ctx.save_for_backward(*potentials, *parts)
+        return ctx.sums.log_sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        by_start, by_end, splits, *rest = ctx.saved_tensors
-        k = len(rest) // 3
-        potentials, parts = rest[:k], rest[k:]
-        dtype = potentials[0].dtype
-        mass = span_marginals(Chart(by_start, by_end, splits), ctx.index, dtype)
-        mass.mul_(gradient.to(dtype)[ctx.index.segment])
-        return None, *(
-            LabelSums(*parts[2 * number : 2 * number + 2]).spread(
-                labelled, mass[:, number]
-            )
-            for number, labelled in enumerate(potentials)
+        k = len(ctx.saved_tensors) // 3
+        potentials, parts = ctx.saved_tensors[:k], ctx.saved_tensors[k:]
+        mass = ctx.sums.span_marginals()
+        mass.mul_(gradient.to(mass.dtype)[ctx.sums.index.segment])
+        return (
+            None,
+            None,
+            *(
+                LabelSums(*parts[2 * number : 2 * number + 2]).spread(
+                    labelled, mass[:, number]
+                )
+                for number, labelled in enumerate(potentials)
+            ),
         )
 
 
@@ -96,41 +94,55 @@ def masked_potentials(
 
 def packed_log_partition(potentials: Tensor, index: SpanIndex) -> Tensor:
     """`log_partition` of packed potentials. (L, S) -> (B,)."""
-    return LogPartitions.apply(index, potentials)[:, 0].to(potentials.dtype)
+    return LogPartitions.apply(index, None, potentials)[:, 0].to(potentials.dtype)
 
 
 def packed_log_partitions(
-    masked: Tensor, potentials: Tensor, index: SpanIndex
+    masked: Tensor,
+    potentials: Tensor,
+    index: SpanIndex,
+    borders: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Masked and full log-sums of packed potentials, in one pass over stacked charts.
 
     masked (Tensor): Potentials with the mask applied. Shape: (L, S).
     potentials (Tensor): Shape: (L, S).
+    borders (Tensor): Of `border_potentials`, for the masked sum. Shape: (T,).
     RETURNS (tuple[Tensor, Tensor]): Masked log-sum and log Z. Shape: (B,) each, float64.
     """
-    both = LogPartitions.apply(index, masked, potentials)
+    if borders is not None:
+        borders = torch.stack([borders, torch.zeros_like(borders)], 1)
+    both = LogPartitions.apply(index, borders, masked, potentials)
     return both[:, 0], both[:, 1]
 
 
-def log_partition(potentials: Tensor, lengths: Lengths) -> Tensor:
+def log_partition(
+    potentials: Tensor, lengths: Lengths, max_width: int | None = None
+) -> Tensor:
     """Log of the summed exponentiated scores of all labelled trees of each segment.
 
     potentials (Tensor): Log-potential of each labelled span, in nats. Cells beyond a
         segment's length and below the diagonal are not read. Shape: (B, P, P, L).
     lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
+    max_width (int): Width limit, W: the sum goes over chains of trees of at most that
+        width, in segments that are longer. None: over trees, whatever the length.
     RETURNS (Tensor): log Z, in nats. Shape: (B,). Its gradient is `marginals`.
-    RAISES (ValueError): If a length is below 1 or the shapes do not fit.
+    RAISES (ValueError): If a length or the limit is below 1 or the shapes do not fit.
 
-    Cost: O(P^3 + P^2 L) time, O(P^2) memory a segment.
+    Cost: O(n W^2 + n W L) time, O(n W) memory a segment, W = n without a limit.
     Source: Fu et al. (2021), Algorithm 3 without mask; INSIDE(s) of Eq. 7.
     Deviates: labels are summed before splits.
     """
-    index = SpanIndex.build(lengths, potentials.device)
+    index = SpanIndex.build(lengths, potentials.device, max_width)
     return packed_log_partition(index.pack(at_least_float32(potentials)), index)
 
 
 def masked_log_partition(
-    potentials: Tensor, allowed: Tensor, lengths: Lengths, epsilon: float = 0.0
+    potentials: Tensor,
+    allowed: Tensor,
+    lengths: Lengths,
+    epsilon: float = 0.0,
+    max_width: int | None = None,
 ) -> Tensor:
     """Log of the summed exponentiated scores of the trees that a mask allows.
 
@@ -138,24 +150,33 @@ def masked_log_partition(
     allowed (Tensor): True = may be in the tree. Shape: (B, P, P, L), bool.
     lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
     epsilon (float): Structure smoothing, in [0, 1): what a zero of the mask becomes.
+    max_width (int): Width limit, W, as in `log_partition`. A border between stretches
+        strictly inside an observed span is a zero of the mask, see `border_potentials`.
     RETURNS (Tensor): The log-sum, in nats, at most `log_partition`. Shape: (B,).
     RAISES (ValueError): If no tree is allowed in a segment and epsilon is 0, a length
-        is below 1, or the shapes do not fit.
+        or the limit is below 1, or the shapes do not fit.
 
-    Cost: O(P^3 + P^2 L) time, O(P^2) memory a segment.
+    Cost: O(n W^2 + n W L) time, O(n W) memory a segment, W = n without a limit.
     Source: Fu et al. (2021), Algorithm 3, Eq. 8; Eq. 10 for epsilon.
     Deviates: labels are summed before splits.
     """
-    index = SpanIndex.build(lengths, potentials.device)
+    index = SpanIndex.build(lengths, potentials.device, max_width)
     packed = index.pack(at_least_float32(potentials))
-    packed = masked_potentials(packed, pack_mask(allowed, packed, index), epsilon)
-    result = packed_log_partition(packed, index)
+    mask = pack_mask(allowed, packed, index)
+    packed = masked_potentials(packed, mask, epsilon)
+    borders = border_potentials(index, mask, epsilon)
+    borders = None if borders is None else borders[:, None]
+    result = LogPartitions.apply(index, borders, packed)[:, 0]
     check_possible(result)
-    return result
+    return result.to(packed.dtype)
 
 
 def log_probability(
-    potentials: Tensor, allowed: Tensor, lengths: Lengths, epsilon: float = 0.0
+    potentials: Tensor,
+    allowed: Tensor,
+    lengths: Lengths,
+    epsilon: float = 0.0,
+    max_width: int | None = None,
 ) -> Tensor:
     """Log-probability of the trees that a mask allows: masked log-sum minus log Z.
 
@@ -166,10 +187,12 @@ def log_probability(
     stacked in one pass.
     Source: Fu et al. (2021), Eq. 6-8.
     """
-    index = SpanIndex.build(lengths, potentials.device)
+    index = SpanIndex.build(lengths, potentials.device, max_width)
     packed = index.pack(at_least_float32(potentials))
-    masked = masked_potentials(packed, pack_mask(allowed, packed, index), epsilon)
-    numerator, denominator = packed_log_partitions(masked, packed, index)
+    mask = pack_mask(allowed, packed, index)
+    masked = masked_potentials(packed, mask, epsilon)
+    borders = border_potentials(index, mask, epsilon)
+    numerator, denominator = packed_log_partitions(masked, packed, index, borders)
     check_possible(numerator)
     # Rounding may carry the log-probability of all but certain trees above 0.
     return (numerator - denominator).clamp(max=0.0).to(packed.dtype)

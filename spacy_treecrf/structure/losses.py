@@ -56,18 +56,24 @@ def cost_augmented(
     return potentials + change
 
 
-def tree_crf_losses(potentials: Tensor, masked: Tensor, index: SpanIndex) -> Tensor:
+def tree_crf_losses(
+    potentials: Tensor,
+    masked: Tensor,
+    index: SpanIndex,
+    borders: Tensor | None = None,
+) -> Tensor:
     """Negative log-probability of the allowed trees of each segment.
 
     potentials (Tensor): Shape: (L, S).
     masked (Tensor): The same under a mask, of `smoothed_potentials`. Shape: (L, S).
     index (SpanIndex): The layout.
+    borders (Tensor): Of `border_potentials`. Shape: (T,).
     RETURNS (Tensor): log Z - masked log Z, in nats, at least 0.
         Shape: (B,).
 
     Source: Fu et al. (2021), Eq. 6-9. Gradient: marginals - masked marginals.
     """
-    numerator, denominator = packed_log_partitions(masked, potentials, index)
+    numerator, denominator = packed_log_partitions(masked, potentials, index, borders)
     # Rounding may carry the loss of all but certain trees below 0.
     return (denominator - numerator).clamp(min=0.0).to(potentials.dtype)
 

@@ -10,12 +10,14 @@ that is *incorrect* for a span is masked there. Where kinds meet: rejected > inc
 observed > missing > latent.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from .decode import best_bracketing
+from .bracketing import best_bracketing
+from .chart import LOG_ZERO
 from .spans import SpanIndex
 
 # Label number that stands for every label, in missing and incorrect spans.
@@ -50,7 +52,7 @@ def crossing_spans(
     origin = origin.scatter_reduce(0, last, start, "amin").view(-1, copies)
     crossed = torch.zeros(index.n_spans, copies, dtype=torch.bool, device=device)
     furthest, earliest = torch.zeros_like(reach), torch.full_like(origin, index.longest)
-    for width in range(2, index.longest + 1):
+    for width in range(2, index.widest + 1):
         rows, count = index.rows(width), index.counts[width]
         furthest = torch.maximum(furthest[:count], reach[index.later(width, width - 1)])
         earliest = torch.minimum(
@@ -59,6 +61,51 @@ def crossing_spans(
         starts = index.start[rows, None]
         crossed[rows] = (furthest > starts + width) | (earliest < starts)
     return crossed
+
+
+def inner_borders(
+    index: SpanIndex, spans: Tensor, copy: Tensor | None = None, copies: int = 1
+) -> Tensor:
+    """Which borders between tokens lie strictly inside one of the given spans.
+
+    The arguments are those of `crossing_spans`.
+    RETURNS (Tensor): True where the border after a token does. Shape: (T, K), bool.
+    """
+    copy = torch.zeros_like(spans[:, 0]) if copy is None else copy
+    depth = torch.zeros(
+        index.n_tokens * copies, dtype=torch.int64, device=index.start.device
+    )
+    one = torch.ones_like(copy)
+    first = index.tokens(spans[:, 0], spans[:, 1]) * copies + copy
+    last = index.tokens(spans[:, 0], spans[:, 2] - 1) * copies + copy
+    depth.index_add_(0, first, one).index_add_(0, last, -one)
+    return depth.view(-1, copies).cumsum(0) > 0
+
+
+def border_potentials(
+    index: SpanIndex, allowed: Tensor, epsilon: float = 0.0
+) -> Tensor | None:
+    """What a border between stretches adds to an analysis under a mask.
+
+    A border strictly inside an observed span is rejected, as a node that crosses it is:
+    else an analysis could lack the entity, cut in two. The spans that may be an entity but
+    not latent are the observed ones.
+
+    index (SpanIndex): The layout.
+    allowed (Tensor): True = may be in the tree; latent labels last. Shape: (L, S), bool.
+    epsilon (float): Structure smoothing: what a zero of the mask becomes.
+    RETURNS (Tensor | None): In nats, by the token before the border; None where no
+        segment exceeds the width limit. Shape: (T,), float64.
+    """
+    if not index.chained:
+        return None
+    rows = (allowed.any(0) & ~allowed[-1]).nonzero()[:, 0]
+    spans = torch.stack([index.segment[rows], index.start[rows], index.end[rows]], 1)
+    rejected = inner_borders(index, spans)[:, 0]
+    penalty = math.log(epsilon) if epsilon else LOG_ZERO
+    return torch.zeros_like(rejected, dtype=torch.float64).masked_fill_(
+        rejected, penalty
+    )
 
 
 def spans_inside(index: SpanIndex, regions: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,7 +137,8 @@ def packed_masks(
     index (SpanIndex): The layout.
     n_entity_labels (int): Number of entity labels; the numbers from there on are latent.
     n_labels (int): Number of all labels, L.
-    observed (Tensor): Columns segment, start, end, label. Shape: (E, 4), int64.
+    observed (Tensor): Columns segment, start, end, label. Those wider than the width
+        limit are not observed, but what crosses them is rejected. Shape: (E, 4), int64.
     missing (Tensor): The same; `ANY_LABEL` frees all labels. Shape: (M, 4), int64.
     incorrect (Tensor): The same; `ANY_LABEL` masks all entity labels. Shape: (I, 4).
     RETURNS (tuple[Tensor, Tensor]): `allowed`, True = may be in the tree, (L, S); and
@@ -107,16 +155,20 @@ def packed_masks(
         allowed[:, rows[labels == ANY_LABEL]] = True
         single = labels != ANY_LABEL
         allowed[labels[single], rows[single]] = True
+    rejected = crossing_spans(index, observed)[:, 0]
+    # What is wider than the limit can be no node; it still rejects what crosses it.
+    observed = observed[observed[:, 2] - observed[:, 1] <= index.widest]
     if len(observed):
         rows = index.row_of(observed[:, 0], observed[:, 1], observed[:, 2])
         allowed[:, rows] = False
         allowed[observed[:, 3], rows] = True
+    if incorrect is not None:
+        incorrect = incorrect[incorrect[:, 2] - incorrect[:, 1] <= index.widest]
     if incorrect is not None and len(incorrect):
         rows = index.row_of(incorrect[:, 0], incorrect[:, 1], incorrect[:, 2])
         every = incorrect[:, 3] == ANY_LABEL
         allowed[:n_entity_labels, rows[every]] = False
         allowed[incorrect[~every, 3], rows[~every]] = False
-    rejected = crossing_spans(index, observed)[:, 0]
     allowed &= ~rejected
     return allowed, rejected
 
@@ -126,6 +178,7 @@ def observed_mask(
     length: int,
     n_entity_labels: int,
     n_labels: int,
+    max_width: int | None = None,
 ) -> Tensor:
     """Mask of one segment whose entities are fully annotated.
 
@@ -133,6 +186,8 @@ def observed_mask(
     length (int): Tokens of the segment, n.
     n_entity_labels (int): Number of entity labels; the numbers from there on are latent.
     n_labels (int): Number of all labels, L.
+    max_width (int): Width limit, W; None for none. An entity that is wider is not
+        observed; what crosses it is rejected all the same.
     RETURNS (Tensor): `allowed`, True = may be in the tree; False where there is no span.
         Shape: (P, P, L) with P = length + 1, bool.
     RAISES (ValueError): If an entity is outside the segment or its label is no entity
@@ -147,11 +202,15 @@ def observed_mask(
                 f"expected entities with 0 <= start < end <= {length} and 0 <= label < "
                 f"{n_entity_labels}, received {(start, end, label)}"
             )
-    index = SpanIndex.build([length])
+    index = SpanIndex.build([length], max_width=max_width)
     observed = torch.tensor(
         [(0, *entity) for entity in entities], dtype=torch.int64, device="cpu"
     ).reshape(-1, 4)
-    allowed, _ = packed_masks(index, n_entity_labels, n_labels, observed)
+    allowed, rejected = packed_masks(index, n_entity_labels, n_labels, observed)
+    within = observed[observed[:, 2] - observed[:, 1] <= index.widest]
+    if index.chained and rejected[index.row_of(*within.T[:3])].any():
+        # A chain could pass by entities that reject one another; a tree cannot.
+        allowed[:, index.rows(1)] = False
     return index.unpack(allowed)[0]
 
 

@@ -3,20 +3,74 @@
 import torch
 from torch import Tensor
 
-from .chart import NATS, Chart, SplitBuffers, split_rectangles
+from .chain import Chain
+from .chart import MIN_BITS, NATS, Chart, SplitBuffers, split_rectangles
 from .spans import SpanIndex
 
 
-def span_marginals(chart: Chart, index: SpanIndex, dtype: torch.dtype) -> Tensor:
+class Stretches:
+    """Probabilities of the stretches of chained segments.
+
+    chart (Chart): Log-sums of `inside_chart`.
+    index (SpanIndex): The layout.
+    chain (Chain): The chain of `chart.by_end`.
+    """
+
+    def __init__(self, chart: Chart, index: SpanIndex, chain: Chain) -> None:
+        self._by_start, self._index = chart.by_start, index
+        self._before, self._onwards = chain.before(), chain.onwards()
+        self._after, self._borders = chain.after, chain.borders
+        segment = torch.tensor(index.chained, device=chain.after.device)
+        self._totals = chain.after.new_zeros(index.n_segments, chain.after.shape[1])
+        self._totals[segment] = chain.totals()
+
+    def _upto(self, width: int) -> Tensor:
+        """Log-sum of all that ends with a stretch of a width. Shape: (counts[width], K)."""
+        stretch = self._by_start[width - 1, : self._index.counts[width]]
+        return self._before[self._index.later(width, 0)] + stretch
+
+    def bits(self, width: int) -> Tensor:
+        """Log-probability of the stretches of a width. Shape: (counts[width], K)."""
+        index = self._index
+        onwards = self._onwards[index.later(width, width - 1)]
+        total = self._totals[index.segment[index.rows(width)]]
+        return self._upto(width).add_(onwards).sub_(total)
+
+    def surprises(self, width: int) -> Tensor:
+        """Probability times bits of surprise of the stretches of a width.
+
+        The surprise is that of the stretch, given that one ends at its end: what the last
+        stretch is, then the one before, and so on.
+        RETURNS (Tensor): Shape: (counts[width], K).
+        """
+        ends = self._index.later(width, width - 1)
+        borders = 0.0 if self._borders is None else self._borders[ends]
+        surprise = (self._after[ends] - self._upto(width) - borders).clamp_(min=0.0)
+        # What is all but impossible surprises by more than a number holds.
+        surprise.clamp_(max=-MIN_BITS)
+        return self.probabilities(width, surprise.dtype).mul_(surprise)
+
+    def probabilities(self, width: int, dtype: torch.dtype) -> Tensor:
+        """Probability of the stretches of a width. Shape: (counts[width], K)."""
+        return self.bits(width).clamp_(min=MIN_BITS).exp2_().to(dtype)
+
+
+def span_marginals(
+    chart: Chart,
+    index: SpanIndex,
+    dtype: torch.dtype,
+    stretches: Stretches | None = None,
+) -> Tensor:
     """Probability that each span is a node of the tree, labels summed out.
 
     chart (Chart): Log-sums of `inside_chart`.
     index (SpanIndex): The layout.
     dtype (torch.dtype): Precision of the result.
-    RETURNS (Tensor): Probabilities, 2n - 1 in sum for a segment of n tokens, at most 1
+    stretches (Stretches): Where segments are chained: what begins the trees there.
+    RETURNS (Tensor): Probabilities, 2n - 1 in sum for a tree of n tokens, at most 1
         but for the rounding of the last digits. Shape: (S, K).
 
-    Cost: O(n^3) time a segment, O(n^2) memory; one Python step a width. Split
+    Cost: O(n W^2) time a segment, O(n W) memory; one Python step a width. Split
     probabilities are computed again from the chart, not kept from the inside pass.
     """
     n, n_tokens, k = chart.by_start.shape
@@ -32,6 +86,8 @@ def span_marginals(chart: Chart, index: SpanIndex, dtype: torch.dtype) -> Tensor
         here = mass[index.rows(width)]
         here.add_(as_left[width - 1, :count])
         here.add_(right_row[n_tokens - count :] if ends is None else right_row[ends])
+        if stretches is not None:
+            here.add_(stretches.probabilities(width, dtype))
         if width == 1:
             break
         share = _log_shares(chart, index, width, buffers).exp2_().mul_(here)
@@ -56,7 +112,7 @@ def split_entropies(chart: Chart, index: SpanIndex, dtype: torch.dtype) -> Tenso
     k = chart.by_start.shape[2]
     result = chart.splits.new_zeros(index.n_spans, k, dtype=dtype)
     buffers = SplitBuffers(index, chart.splits, dtype)
-    for width in range(2, index.longest + 1):
+    for width in range(2, index.widest + 1):
         bits = _log_shares(chart, index, width, buffers)
         result[index.rows(width)] = (bits.exp2() * bits).sum(0)
     return result.mul_(-NATS)

@@ -11,11 +11,13 @@ most first. Both orders together have two useful consequences:
 - in a batch of equal lengths, their ends are the last `counts[w]` tokens of *end
   order*, in the same order, so that no look-up is needed at all.
 
-In a ragged batch the ends are one gather away (`SpanIndex.ends`).
+In a ragged batch the ends are one gather away (`SpanIndex.ends`). Under a width limit the
+rows of greater widths are left out: what remains is a prefix of the same arrays.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -49,7 +51,8 @@ class SpanIndex:
     """Where each span of a batch of segments stands in the packed layout.
 
     lengths (list[int]): Tokens per segment. Shape: (B,).
-    counts (list[int]): `counts[w]` spans have width w, for w = 0 (none) to the longest.
+    max_width (int | None): Width limit: wider spans are left out.
+    counts (list[int]): `counts[w]` spans have width w, for w = 0 (none) to the widest.
     offsets (list[int]): Spans of width w are rows `offsets[w]:offsets[w + 1]`.
     segment (Tensor): Segment of each span. Shape: (S,), int64.
     start (Tensor): First token of each span, within its segment. Shape: (S,), int64.
@@ -57,6 +60,7 @@ class SpanIndex:
     """
 
     lengths: list[int]
+    max_width: int | None
     counts: list[int]
     offsets: list[int]
     segment: Tensor
@@ -70,16 +74,26 @@ class SpanIndex:
     _start_place: Tensor
 
     @classmethod
-    def build(cls, lengths: Lengths, device: torch.device | None = None) -> "SpanIndex":
+    def build(
+        cls,
+        lengths: Lengths,
+        device: torch.device | None = None,
+        max_width: int | None = None,
+    ) -> "SpanIndex":
         """Lay out the spans of a batch.
 
         lengths (Sequence[int] | Tensor): Tokens per segment, at least 1. Shape: (B,).
         device (torch.device): Where the index tensors go. Default: the host.
+        max_width (int): Width limit, W; None for none.
         RETURNS (SpanIndex): The layout. All its tensors are computed on the host and
             moved once.
-        RAISES (ValueError): If a length is below 1.
+        RAISES (ValueError): If a length or the width limit is below 1.
         """
         numbers = read_lengths(lengths)
+        if max_width is not None and max_width < 1:
+            raise ValueError(
+                f"expected a max_width of at least 1, received {max_width}"
+            )
         # Always named: a user may have set another default device.
         host = torch.device("cpu")
         device = host if device is None else device
@@ -95,13 +109,14 @@ class SpanIndex:
         start_order = torch.argsort(-remaining, stable=True)
         end_order = torch.argsort(position, stable=True)
         histogram = torch.bincount(remaining, minlength=longest + 1)
+        widest = longest if max_width is None else min(longest, max_width)
         # counts[w] = tokens with at least w tokens left; none for w = 0.
-        counts = histogram.flip(0).cumsum(0).flip(0)
+        counts = histogram.flip(0).cumsum(0).flip(0)[: widest + 1]
         counts[0] = 0
         offsets = [0, 0, *counts.cumsum(0)[1:].tolist()]
         n_spans = offsets[-1]
         width = torch.repeat_interleave(
-            torch.arange(longest + 1, device=host), counts, output_size=n_spans
+            torch.arange(widest + 1, device=host), counts, output_size=n_spans
         )
         place = (
             torch.arange(n_spans, device=host)
@@ -112,6 +127,7 @@ class SpanIndex:
         ragged = min(numbers) < longest
         return cls(
             lengths=numbers,
+            max_width=max_width,
             counts=counts.tolist(),
             offsets=offsets,
             segment=segment[token].to(device),
@@ -125,6 +141,11 @@ class SpanIndex:
     @property
     def longest(self) -> int:
         """Tokens of the longest segment."""
+        return max(self.lengths)
+
+    @property
+    def widest(self) -> int:
+        """Width of the widest span."""
         return len(self.counts) - 1
 
     @property
@@ -177,12 +198,50 @@ class SpanIndex:
         """
         return self._start_place[self._token[places] + left]
 
+    @cached_property
+    def chained(self) -> list[int]:
+        """Segments longer than the width limit, longest first."""
+        wide = [n for n, length in enumerate(self.lengths) if length > self.widest]
+        return sorted(wide, key=lambda number: -self.lengths[number])
+
     def roots(self) -> Tensor:
-        """Packed row of each segment's whole span. Shape: (B,)."""
+        """Packed row of the whole span of each segment within the width limit.
+
+        RETURNS (Tensor): Shape: (B - chained,).
+        """
         sizes = torch.tensor(self.lengths, device="cpu")
-        first = sizes.cumsum(0) - sizes
+        within = sizes <= self.widest
+        first, sizes = (sizes.cumsum(0) - sizes)[within], sizes[within]
         offsets = torch.tensor(self.offsets, device="cpu")[sizes].to(self.start.device)
         return offsets + self._start_place[first.to(self.start.device)]
+
+    def grid(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Width - 1 and place in start order of packed rows. Shape: (E,) each."""
+        widths = self.end[rows] - self.start[rows]
+        offsets = torch.tensor(self.offsets, device=rows.device)
+        return widths - 1, rows - offsets[widths]
+
+    def end_places(self, tokens: Tensor) -> Tensor:
+        """Place in end order of tokens, given by their numbers. Shape: that of tokens."""
+        if self._end_place is not None:
+            return self._end_place[tokens]
+        segment = tokens // self.longest
+        return (tokens - segment * self.longest) * self.n_segments + segment
+
+    def of_segment(self, segment: int) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Where the tokens and spans of one segment are; on the host.
+
+        RETURNS (tuple[Tensor, Tensor, list[Tensor]]): Places of the tokens in start order
+            and in end order, (n,) each; packed rows of the spans of each width, by start.
+        """
+        first, length = sum(self.lengths[:segment]), self.lengths[segment]
+        tokens = torch.arange(first, first + length, device=self.start.device)
+        starts, ends = self._start_place[tokens].cpu(), self.end_places(tokens).cpu()
+        rows = [
+            self.offsets[width] + starts[: length - width + 1]
+            for width in range(1, min(length, self.widest) + 1)
+        ]
+        return starts, ends, rows
 
     def row_of(self, segment: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Packed row of given spans.

@@ -21,13 +21,15 @@ RAGGED = [4, 1, 6, 3, 6, 2]
 ENTITIES = [[(1, 3, 0)], [(0, 1, 1)], [(0, 6, 1), (2, 5, 0)], [], [(4, 5, 0)], []]
 
 
-def masked(potentials, lengths, epsilon=0.0, function=masked_log_partition):
+def masked(
+    potentials, lengths, epsilon=0.0, function=masked_log_partition, max_width=None
+):
     """Sum over the trees whose one entity, if any, is the first token."""
     size = potentials.shape[1]
     allowed = torch.zeros(potentials.shape, dtype=torch.bool, device=potentials.device)
     allowed[..., -1] = True
     allowed[:, 0, min(size - 1, 1), 0] = True
-    return function(potentials, allowed, lengths, epsilon)
+    return function(potentials, allowed, lengths, epsilon, max_width)
 
 
 FUNCTIONS = {
@@ -40,6 +42,16 @@ FUNCTIONS = {
     "mbr_tree": mbr_tree,
     "entropy": entropy,
     "mbr_tree_threshold": lambda p, lengths: mbr_tree(p, lengths, 0.3),
+    # Segments within the width limit, and beyond it.
+    "log_partition_limited": lambda p, lengths: log_partition(p, lengths, 3),
+    "masked_log_partition_limited": lambda p, lengths: masked(p, lengths, max_width=3),
+    "log_probability_limited": lambda p, lengths: masked(
+        p, lengths, 0.0, log_probability, max_width=3
+    ),
+    "marginals_limited": lambda p, lengths: marginals(p, lengths, 3),
+    "best_tree_limited": lambda p, lengths: best_tree(p, lengths, 3),
+    "mbr_tree_limited": lambda p, lengths: mbr_tree(p, lengths, max_width=3),
+    "entropy_limited": lambda p, lengths: entropy(p, lengths, 3),
 }
 every_function = pytest.mark.parametrize(
     "function", FUNCTIONS.values(), ids=FUNCTIONS.keys()
@@ -219,7 +231,9 @@ def test_structure_scores_of_any_size_stay_finite(function):
     if isinstance(result, torch.Tensor):
         assert result.isfinite().all()
     else:
-        assert [len(tree) for tree in result] == [7, 5]
+        # Full trees: one, or under the limit one and a single token.
+        sizes = [7, 5] if (0, 4) in {node[:2] for node in result[0]} else [6, 5]
+        assert [len(tree) for tree in result] == sizes
 
 
 def test_structure_masks_of_a_batch_are_those_of_its_segments():

@@ -1,0 +1,217 @@
+"""Segments longer than the width limit: a chain of trees over consecutive stretches.
+
+    alpha[j] = sum over w of alpha[j - w] * beta[j - w, j]      what ends at border j
+    gamma[i] = sum over w of beta[i, i + w] * gamma[i + w]      what begins there
+
+in some semiring: log-sums, or sums of which the largest counts. A step a token would be
+slow. Blocks of `BLOCK` borders are joined to what comes before them in one step each: the
+ways from border to border within a block depend on that block alone, so that they are
+summed up for all blocks of a batch at once, and a step is two small products.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from .chart import LOG_ZERO
+from .spans import SpanIndex
+
+# Borders that a step goes forward. The ways within blocks cost BLOCK / 3 terms a border,
+# beside W^2 / 2 of the inside pass.
+BLOCK = 16
+
+Combine = Callable[[Tensor, int], Tensor]
+
+
+def log_add(values: Tensor, dim: int) -> Tensor:
+    """Log of the summed powers, in bits, along a dimension."""
+    best = values.amax(dim, keepdim=True)
+    # Far below the maximum nothing is added; `exp2` of large numbers is slow.
+    weights = (values - best).clamp_(min=-200.0).exp2_()
+    return weights.sum(dim).log2_().add_(best.squeeze(dim))
+
+
+def highest(values: Tensor, dim: int) -> Tensor:
+    """The largest value along a dimension."""
+    return values.amax(dim)
+
+
+class Blocks:
+    """The borders of the chained segments in blocks, side by side by number of the block.
+
+    Those of one number are a prefix of the segments, longest first. W: widest stretch; m:
+    borders of a block; C: chained segments; N: blocks.
+
+    active (list[int]): Segments that have a block of each number.
+    token (Tensor): Token before each border, as numbered in the batch. Shape: (N, m).
+    position (Tensor): Border within its segment, from 1. Shape: (N, m).
+    inside (Tensor): Whether the segment has such a border. Shape: (N, m), bool.
+    last (Tensor): Whether it is the segment's end. Shape: (N, m), bool.
+    """
+
+    def __init__(self, index: SpanIndex) -> None:
+        device = index.start.device
+        self.size = min(BLOCK, index.widest)
+        lengths = torch.tensor(index.lengths, device="cpu")
+        segments = torch.tensor(index.chained, device="cpu")
+        sizes = lengths[segments]
+        counts = (sizes + self.size - 1) // self.size
+        steps = torch.arange(int(counts.max()), device="cpu")
+        number, rank = (steps[:, None] < counts).nonzero(as_tuple=True)
+        self.active: list[int] = (steps[:, None] < counts).sum(1).tolist()
+        within = torch.arange(1, self.size + 1, device="cpu")
+        position = number[:, None] * self.size + within
+        ends = sizes[rank, None]
+        first = (lengths.cumsum(0) - lengths)[segments][rank, None]
+        token = first + position.clamp(max=ends) - 1
+        self.token, self.position = token.to(device), position.to(device)
+        self.inside = (position <= ends).to(device)
+        self.last = (position == ends).to(device)
+
+    def __iter__(self) -> Iterator[tuple[int, slice]]:
+        """Number of active segments and rows of the blocks of each step."""
+        first = 0
+        for count in self.active:
+            yield count, slice(first, first + count)
+            first += count
+
+
+class Chain:
+    """Sums over the sequences of stretches of the chained segments, for K charts.
+
+    by_end (Tensor): Log-sums, or largest sums, of the stretches, as in `Chart`.
+        Shape: (W, T, K).
+    index (SpanIndex): The layout.
+    borders (Tensor): What a border after each token adds. Shape: (T, K) or (T, 1).
+        Default: nothing.
+    combine (Combine): `log_add` or `highest`.
+
+    after (Tensor): alpha at the border after each token. Shape: (T, K), float64.
+    """
+
+    def __init__(
+        self,
+        by_end: Tensor,
+        index: SpanIndex,
+        borders: Tensor | None = None,
+        combine: Combine = log_add,
+    ) -> None:
+        self._index, self._combine = index, combine
+        self._blocks = Blocks(index)
+        self.borders = borders
+        self._entering, self._within = self._ways(by_end)
+        self.after = self._forwards()
+
+    def edges(self, by_end: Tensor) -> Tensor:
+        """Value of the stretches that end at each border, widest first.
+
+        RETURNS (Tensor): Log zero where there is none. Shape: (N, K, m, W), float64.
+        """
+        blocks, widest = self._blocks, self._index.widest
+        places = self._index.end_places(blocks.token)
+        edges = by_end[:, places].permute(1, 3, 2, 0).to(torch.float64)
+        if self.borders is not None:
+            edges = edges + self.borders[blocks.token].transpose(1, 2)[..., None]
+        start = blocks.position[..., None] - widest
+        start = start + torch.arange(widest, device=start.device)
+        there = (start >= 0) & blocks.inside[..., None]
+        return torch.where(there[:, None], edges, LOG_ZERO)
+
+    def _ways(self, by_end: Tensor) -> tuple[Tensor, Tensor]:
+        """Ways into the borders of each block.
+
+        RETURNS (tuple[Tensor, Tensor]): Of one stretch, from the W borders up to the
+            block's begin, (N, K, m, W); of any number, from borders of the block,
+            (N, K, m, m).
+        """
+        edges = self.edges(by_end)
+        n_blocks, k, size, widest = edges.shape
+        # Shift row j by j, so that columns are borders and no longer widths.
+        padded = torch.nn.functional.pad(edges, (0, size), value=LOG_ZERO).flatten(2)
+        shifted = padded[..., :-size].view(n_blocks, k, size, widest + size - 1)
+        entering, direct = shifted[..., :widest], shifted[..., widest:]
+        within = edges.new_full((n_blocks, k, size, size), LOG_ZERO)
+        within.diagonal(dim1=2, dim2=3).zero_()
+        for row in range(1, size):
+            last = direct[:, :, row, :row, None]
+            within[:, :, row, :row] = self._combine(last + within[:, :, :row, :row], 2)
+        return entering, within
+
+    def _forwards(self) -> Tensor:
+        """alpha at the border after each token. Shape: (T, K)."""
+        entering, within, size = self._entering, self._within, self._blocks.size
+        n_blocks, k, _, widest = entering.shape
+        window = entering.new_full((len(self._index.chained), k, widest), LOG_ZERO)
+        window[..., -1] = 0.0
+        found = entering.new_empty(n_blocks, k, size)
+        for count, rows in self._blocks:
+            window = window[:count]
+            entered = self._combine(entering[rows] + window[:, :, None], 3)
+            found[rows] = self._combine(within[rows] + entered[:, :, None], 3)
+            window = torch.cat([window[..., size:], found[rows]], 2)
+        return self._by_token(found)
+
+    def onwards(self) -> Tensor:
+        """What a border after each token adds, and all that follows it: gamma.
+
+        RETURNS (Tensor): Shape: (T, K), float64.
+        """
+        entering, within, size = self._entering, self._within, self._blocks.size
+        n_blocks, k, _, widest = entering.shape
+        window = entering.new_full((len(self._index.chained), k, widest), LOG_ZERO)
+        found = entering.new_empty(n_blocks, k, size)
+        ends = torch.where(self._blocks.last, 0.0, LOG_ZERO).to(entering)[:, None]
+        for count, rows in reversed(list(self._blocks)):
+            # What the blocks after this one add to its borders, and to those before it.
+            later = torch.maximum(window[:count, :, widest - size :], ends[rows])
+            found[rows] = self._combine(within[rows] + later[..., None], 2)
+            here = self._combine(entering[rows] + found[rows][..., None], 2)
+            before = torch.nn.functional.pad(
+                window[:count, :, : widest - size], (size, 0), value=LOG_ZERO
+            )
+            window[:count] = self._combine(torch.stack([here, before]), 0)
+        onwards = self._by_token(found)
+        return onwards if self.borders is None else onwards + self.borders
+
+    def before(self) -> Tensor:
+        """alpha at the border before each token; log zero where there is no chain.
+
+        RETURNS (Tensor): Shape: (T, K), float64.
+        """
+        index, before = self._index, self.after.roll(1, 0)
+        segments = torch.arange(index.n_segments, device=before.device)
+        first = index.tokens(segments, torch.zeros_like(segments))
+        before[first] = LOG_ZERO
+        before[first[index.chained]] = 0.0
+        return before
+
+    def last_stretches(self, by_end: Tensor) -> tuple[Tensor, Tensor]:
+        """Value of all that ends at a border, by its last stretch; of one chart.
+
+        by_end (Tensor): The stretches. Shape: (W, T).
+        RETURNS (tuple[Tensor, Tensor]): The tokens before the borders, (A,), and the
+            values, widest stretch first, (W, A).
+        """
+        blocks, widest = self._blocks, self._index.widest
+        token = blocks.token[blocks.inside]
+        edges = self.edges(by_end[..., None])[:, 0][blocks.inside].T
+        # Border `position - W + r` of the segment is where the stretch of row r begins.
+        steps = torch.arange(widest - 1, -1, -1, device=token.device)[:, None]
+        begin = (token - steps).clamp_(min=0)
+        return token, edges + self.before()[begin, 0]
+
+    def totals(self) -> Tensor:
+        """alpha at the end of each chained segment. Shape: (C, K), float64."""
+        device = self.after.device
+        segment = torch.tensor(self._index.chained, device=device)
+        lengths = torch.tensor(self._index.lengths, device=device)
+        return self.after[self._index.tokens(segment, lengths[segment] - 1)]
+
+    def _by_token(self, values: Tensor) -> Tensor:
+        """Values of borders, put at the token before. (N, K, m) -> (T, K)."""
+        there = self._blocks.inside
+        k = values.shape[1]
+        result = values.new_full((self._index.n_tokens, k), LOG_ZERO)
+        result[self._blocks.token[there]] = values.transpose(1, 2)[there]
+        return result
