@@ -5,8 +5,9 @@
 
 in some semiring: log-sums, or sums of which the largest counts. A step a token would be
 slow. Blocks of `BLOCK` borders are joined to what comes before them in one step each: the
-ways from border to border within a block depend on that block alone, so that they are
-summed up for all blocks of a batch at once, and a step is two small products.
+ways into a block's borders from each of the W borders before it depend on the stretches
+alone, so that they are summed up for all blocks of a batch at once, and a step is one
+small product.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from torch import Tensor
 from .chart import LOG_ZERO
 from .spans import SpanIndex
 
-# Borders that a step goes forward. The ways within blocks cost BLOCK / 3 terms a border,
+# Borders that a step goes forward. The ways into blocks cost BLOCK W / 2 terms a border,
 # beside W^2 / 2 of the inside pass.
 BLOCK = 16
 
@@ -27,9 +28,8 @@ Combine = Callable[[Tensor, int], Tensor]
 def log_add(values: Tensor, dim: int) -> Tensor:
     """Log of the summed powers, in bits, along a dimension."""
     best = values.amax(dim, keepdim=True)
-    # Far below the maximum nothing is added; `exp2` of large numbers is slow.
-    weights = (values - best).clamp_(min=-200.0).exp2_()
-    return weights.sum(dim).log2_().add_(best.squeeze(dim))
+    weights = (values - best).exp2_().sum(dim, keepdim=True)
+    return weights.log2_().add_(best).squeeze(dim)
 
 
 def highest(values: Tensor, dim: int) -> Tensor:
@@ -100,7 +100,7 @@ class Chain:
         self._index, self._combine = index, combine
         self._blocks = Blocks(index)
         self.borders = borders
-        self._entering, self._within = self._ways(by_end)
+        self._into, self._direct = self._ways(by_end)
         self.after = self._forwards()
 
     def edges(self, by_end: Tensor) -> Tensor:
@@ -121,56 +121,59 @@ class Chain:
     def _ways(self, by_end: Tensor) -> tuple[Tensor, Tensor]:
         """Ways into the borders of each block.
 
-        RETURNS (tuple[Tensor, Tensor]): Of one stretch, from the W borders up to the
-            block's begin, (N, K, m, W); of any number, from borders of the block,
-            (N, K, m, m).
+        RETURNS (tuple[Tensor, Tensor]): All ways from each of the W borders up to the
+            block's begin, (N, K, m, W); single stretches from borders of the block, in
+            column j - 1 that from border j, (N, K, m, m - 1).
         """
         edges = self.edges(by_end)
         n_blocks, k, size, widest = edges.shape
         # Shift row j by j, so that columns are borders and no longer widths.
         padded = torch.nn.functional.pad(edges, (0, size), value=LOG_ZERO).flatten(2)
         shifted = padded[..., :-size].view(n_blocks, k, size, widest + size - 1)
-        entering, direct = shifted[..., :widest], shifted[..., widest:]
-        within = edges.new_full((n_blocks, k, size, size), LOG_ZERO)
-        within.diagonal(dim1=2, dim2=3).zero_()
+        ways, direct = shifted[..., :widest].contiguous(), shifted[..., widest:]
         for row in range(1, size):
-            last = direct[:, :, row, :row, None]
-            within[:, :, row, :row] = self._combine(last + within[:, :, :row, :row], 2)
-        return entering, within
+            last = direct[:, :, row, :row, None] + ways[:, :, :row]
+            last = torch.cat([last, ways[:, :, row : row + 1]], 2)
+            ways[:, :, row] = self._combine(last, 2)
+        return ways, direct
 
     def _forwards(self) -> Tensor:
         """alpha at the border after each token. Shape: (T, K)."""
-        entering, within, size = self._entering, self._within, self._blocks.size
-        n_blocks, k, _, widest = entering.shape
-        window = entering.new_full((len(self._index.chained), k, widest), LOG_ZERO)
+        ways, size = self._into, self._blocks.size
+        shape = (len(self._index.chained), ways.shape[1], ways.shape[3])
+        window = ways.new_full(shape, LOG_ZERO)
         window[..., -1] = 0.0
-        found = entering.new_empty(n_blocks, k, size)
+        found = []
         for count, rows in self._blocks:
             window = window[:count]
-            entered = self._combine(entering[rows] + window[:, :, None], 3)
-            found[rows] = self._combine(within[rows] + entered[:, :, None], 3)
-            window = torch.cat([window[..., size:], found[rows]], 2)
-        return self._by_token(found)
+            found.append(self._combine(ways[rows] + window[:, :, None], 3))
+            window = torch.cat([window[..., size:], found[-1]], 2)
+        return self._by_token(torch.cat(found))
 
     def onwards(self) -> Tensor:
         """What a border after each token adds, and all that follows it: gamma.
 
-        RETURNS (Tensor): Shape: (T, K), float64.
+        RETURNS (Tensor): Log-sums. Shape: (T, K), float64.
         """
-        entering, within, size = self._entering, self._within, self._blocks.size
-        n_blocks, k, _, widest = entering.shape
-        window = entering.new_full((len(self._index.chained), k, widest), LOG_ZERO)
-        found = entering.new_empty(n_blocks, k, size)
-        ends = torch.where(self._blocks.last, 0.0, LOG_ZERO).to(entering)[:, None]
+        ways, size = self._into, self._blocks.size
+        n_blocks, k, _, widest = ways.shape
+        window = ways.new_full((len(self._index.chained), k, widest), LOG_ZERO)
+        # What the blocks after each one add to its borders.
+        found = ways.new_full((n_blocks, k, size), LOG_ZERO)
+        found.masked_fill_(self._blocks.last[:, None], 0.0)
         for count, rows in reversed(list(self._blocks)):
-            # What the blocks after this one add to its borders, and to those before it.
-            later = torch.maximum(window[:count, :, widest - size :], ends[rows])
-            found[rows] = self._combine(within[rows] + later[..., None], 2)
-            here = self._combine(entering[rows] + found[rows][..., None], 2)
-            before = torch.nn.functional.pad(
-                window[:count, :, : widest - size], (size, 0), value=LOG_ZERO
+            here = window[:count]
+            later = torch.maximum(found[rows], here[..., widest - size :])
+            found[rows] = later
+            added = log_add(ways[rows] + later[..., None], 2)
+            # The borders before the block: some have ways into blocks after it, too.
+            added[..., size:] = torch.logaddexp2(
+                added[..., size:], here[..., : widest - size]
             )
-            window[:count] = self._combine(torch.stack([here, before]), 0)
+            window[:count] = added
+        for row in range(size - 2, -1, -1):
+            inside = self._direct[:, :, row + 1 :, row] + found[..., row + 1 :]
+            found[..., row] = torch.logaddexp2(log_add(inside, 2), found[..., row])
         onwards = self._by_token(found)
         return onwards if self.borders is None else onwards + self.borders
 
