@@ -125,21 +125,19 @@ def _decode_chunk(
     decoder: str,
     threshold: float | None,
 ) -> Entities:
-    scores, index, n_entity = trees.potentials, chunk.index, settings.n_entity_labels
-    members = torch.from_numpy(membership).to(scores)
+    index, n_entity = chunk.index, settings.n_entity_labels
+    members = torch.from_numpy(membership).to(trees.potentials)
     local = settings.objective == "local"
-    chances = scores.softmax(0) if local else _marginals(trees, settings)
-    chances = chances[:n_entity]
     if decoder == "mbr" and not local:
         threshold = 0.5 if threshold is None else threshold
     if threshold is not None and (local or decoder == "mbr"):
-        plain = _plain_scores(chances, members)
+        plain = _plain_scores(_chances(trees, settings)[:n_entity], members)
         rows, labels = _best_above(plain, members, chunk, threshold)
         plain = plain[:, rows]
     else:
         decode_all = _decode_local if local else _decode_tree
         rows, labels = decode_all(trees, chunk, settings)
-        plain = _plain_scores(chances[:, rows], members)
+        plain = _plain_scores(_chances(trees, settings, rows)[:n_entity], members)
     parts = members.bool()[:, labels]
     if threshold is not None:
         parts &= plain > threshold
@@ -163,12 +161,19 @@ def _decode_chunk(
     )
 
 
-def _marginals(trees: TreeDistribution, settings: LossSettings) -> torch.Tensor:
+def _chances(
+    trees: TreeDistribution, settings: LossSettings, rows: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Probability of each label at all spans, or at some. Shape: (L, S) or (L, N)."""
+    if settings.objective == "local":
+        scores = trees.potentials
+        return (scores if rows is None else scores[:, rows]).softmax(0)
     if settings.inference == "torch_struct":
-        from .torch_struct_inference import packed_marginals as by_torch_struct
+        from .torch_struct_inference import packed_marginals
 
-        return by_torch_struct(trees.potentials, trees.index)
-    return trees.marginals
+        chances = packed_marginals(trees.potentials, trees.index)
+        return chances if rows is None else chances[:, rows]
+    return trees.marginals if rows is None else trees.marginals_at(rows)
 
 
 def _plain_scores(chances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:

@@ -4,12 +4,13 @@
     gamma[i] = sum over w of beta[i, i + w] * gamma[i + w]      what begins there
 
 in some semiring: log-sums, or sums of which the largest counts. A step a token would be
-slow. Blocks of `BLOCK` borders are joined to what comes before them in one step each: the
+slow. Blocks of borders are joined to what comes before them in one step each: the
 ways into a block's borders from each of the W borders before it depend on the stretches
 alone, so that they are summed up for all blocks of a batch at once, and a step is one
 small product.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -18,9 +19,11 @@ from torch import Tensor
 from .chart import LOG_ZERO
 from .spans import SpanIndex
 
-# Borders that a step goes forward. The ways into blocks cost BLOCK W / 2 terms a border,
-# beside W^2 / 2 of the inside pass.
-BLOCK = 16
+# What a step costs beside its terms, in terms: some 10 calls of torch.
+STEP_TERMS = 12_000
+# Bounds of a block's size: the ways into it are block * W / 2 terms a border, beside the
+# W^2 / 2 of the inside pass.
+MIN_BLOCK, MAX_BLOCK = 4, 32
 
 Combine = Callable[[Tensor, int], Tensor]
 
@@ -52,10 +55,13 @@ class Blocks:
 
     def __init__(self, index: SpanIndex) -> None:
         device = index.start.device
-        self.size = min(BLOCK, index.widest)
         lengths = torch.tensor(index.lengths, device="cpu")
         segments = torch.tensor(index.chained, device="cpu")
         sizes = lengths[segments]
+        # As many terms as steps: blocks are small where many segments share a step.
+        share = float(sizes.max()) / float(sizes.sum())
+        size = round(math.sqrt(2.0 * STEP_TERMS * share / index.widest))
+        self.size = min(max(MIN_BLOCK, size), MAX_BLOCK, index.widest)
         counts = (sizes + self.size - 1) // self.size
         steps = torch.arange(int(counts.max()), device="cpu")
         number, rank = (steps[:, None] < counts).nonzero(as_tuple=True)

@@ -50,6 +50,15 @@ class TreeDistribution:
         # The last digits of a sum of shares may carry it past 1.
         return chances.clamp_(max=1.0)
 
+    def marginals_at(self, rows: Tensor) -> Tensor:
+        """p(span, label in tree) of some packed rows only. (N,) -> (L, N)."""
+        if "marginals" in self.__dict__:
+            return self.marginals[:, rows]
+        best, total = (part[rows] for part in self._label_sums)
+        mass = self._span_marginals[rows, 0]
+        chances = LabelSums(best, total).spread(self.potentials[:, rows], mass)
+        return chances.clamp_(max=1.0)
+
     @cached_property
     def entropy(self) -> Tensor:
         """Entropy of each segment, in nats, at least 0. Shape: (B,), float64."""
