@@ -43,6 +43,7 @@ $(ENCODER): | $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench_structure.py
+	$(BIN)/python benchmarks/bench_documents.py
 
 clean:
 	rm -rf $(VENV) build dist corpus training metrics packages project.lock

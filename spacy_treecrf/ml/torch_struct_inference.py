@@ -35,6 +35,12 @@ def packed_best_tree(potentials: Tensor, index: SpanIndex) -> tuple[Tensor, Tens
 
 
 def _distribution(potentials: Tensor, index: SpanIndex):  # type: ignore[no-untyped-def]
+    if index.chained:
+        raise ValueError(
+            "expected segments within the width limit, since torch-struct has no chains of "
+            f"trees; received {max(index.lengths)} tokens under max_width "
+            f"{index.max_width}"
+        )
     from torch_struct import TreeCRF
 
     class Distribution(TreeCRF):

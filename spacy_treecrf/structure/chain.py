@@ -203,8 +203,8 @@ class Chain:
             values, widest stretch first, (W, A).
         """
         blocks, widest = self._blocks, self._index.widest
-        token = blocks.token[blocks.inside]
-        edges = self.edges(by_end[..., None])[:, 0][blocks.inside].T
+        token, order = blocks.token[blocks.inside].sort()
+        edges = self.edges(by_end[..., None])[:, 0][blocks.inside][order].T
         # Border `position - W + r` of the segment is where the stretch of row r begins.
         steps = torch.arange(widest - 1, -1, -1, device=token.device)[:, None]
         begin = (token - steps).clamp_(min=0)

@@ -18,23 +18,38 @@ class Stretches:
 
     def __init__(self, chart: Chart, index: SpanIndex, chain: Chain) -> None:
         self._by_start, self._index = chart.by_start, index
-        self._before, self._onwards = chain.before(), chain.onwards()
-        self._after, self._borders = chain.after, chain.borders
-        segment = torch.tensor(index.chained, device=chain.after.device)
-        self._totals = chain.after.new_zeros(index.n_segments, chain.after.shape[1])
-        self._totals[segment] = chain.totals()
+        totals = chain.after.new_zeros(index.n_segments, chain.after.shape[1])
+        totals[torch.tensor(index.chained, device=totals.device)] = chain.totals()
+        rest = chain.onwards() - totals[index.segment_of_tokens()]
+        # In the orders of starts and of ends, so that those of a width stand together.
+        self._before = chain.before()[index.later(1, 0)]
+        self._rest = self._by_end(rest)
+        ended = chain.after if chain.borders is None else chain.after - chain.borders
+        self._ended = self._by_end(ended)
+
+    def _by_end(self, values: Tensor) -> Tensor:
+        """Values of tokens in end order. Shape: (T, K)."""
+        tokens = torch.arange(self._index.n_tokens, device=values.device)
+        result = torch.empty_like(values)
+        result[self._index.end_places(tokens)] = values
+        return result
+
+    def _at_ends(self, values: Tensor, width: int) -> Tensor:
+        """Of values in end order, those at the ends of a width's spans."""
+        ends = self._index.ends(width)
+        if ends is None:
+            return values[len(values) - self._index.counts[width] :]
+        return values[ends]
 
     def _upto(self, width: int) -> Tensor:
         """Log-sum of all that ends with a stretch of a width. Shape: (counts[width], K)."""
-        stretch = self._by_start[width - 1, : self._index.counts[width]]
-        return self._before[self._index.later(width, 0)] + stretch
+        count = self._index.counts[width]
+        return self._before[:count] + self._by_start[width - 1, :count]
 
-    def bits(self, width: int) -> Tensor:
-        """Log-probability of the stretches of a width. Shape: (counts[width], K)."""
-        index = self._index
-        onwards = self._onwards[index.later(width, width - 1)]
-        total = self._totals[index.segment[index.rows(width)]]
-        return self._upto(width).add_(onwards).sub_(total)
+    def probabilities(self, width: int, dtype: torch.dtype) -> Tensor:
+        """Probability of the stretches of a width. Shape: (counts[width], K)."""
+        bits = self._upto(width).add_(self._at_ends(self._rest, width))
+        return bits.clamp_(min=MIN_BITS).to(dtype).exp2_()
 
     def surprises(self, width: int) -> Tensor:
         """Probability times bits of surprise of the stretches of a width.
@@ -43,16 +58,10 @@ class Stretches:
         stretch is, then the one before, and so on.
         RETURNS (Tensor): Shape: (counts[width], K).
         """
-        ends = self._index.later(width, width - 1)
-        borders = 0.0 if self._borders is None else self._borders[ends]
-        surprise = (self._after[ends] - self._upto(width) - borders).clamp_(min=0.0)
+        surprise = self._at_ends(self._ended, width) - self._upto(width)
         # What is all but impossible surprises by more than a number holds.
-        surprise.clamp_(max=-MIN_BITS)
+        surprise.clamp_(0.0, -MIN_BITS)
         return self.probabilities(width, surprise.dtype).mul_(surprise)
-
-    def probabilities(self, width: int, dtype: torch.dtype) -> Tensor:
-        """Probability of the stretches of a width. Shape: (counts[width], K)."""
-        return self.bits(width).clamp_(min=MIN_BITS).exp2_().to(dtype)
 
 
 def span_marginals(

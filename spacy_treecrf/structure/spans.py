@@ -189,6 +189,12 @@ class SpanIndex:
         sizes = torch.tensor(self.lengths, device="cpu")
         return (sizes.cumsum(0) - sizes).to(segment.device)[segment] + position
 
+    def segment_of_tokens(self) -> Tensor:
+        """Segment of each token of the batch. Shape: (T,), int64."""
+        sizes = torch.tensor(self.lengths, device="cpu")
+        numbers = torch.arange(self.n_segments, device="cpu")
+        return numbers.repeat_interleave(sizes).to(self.start.device)
+
     def right_places(self, places: Tensor, left: Tensor) -> Tensor:
         """Place in start order of the right parts of splits.
 

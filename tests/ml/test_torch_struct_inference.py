@@ -107,3 +107,12 @@ def test_torch_struct_inference_of_single_words_agrees():
         torch_struct_inference.log_partitions(potentials, index),
         packed_log_partition(potentials, index),
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["log_partitions", "packed_marginals", "packed_best_tree"]
+)
+def test_torch_struct_inference_refuses_segments_beyond_the_width_limit(name):
+    index = SpanIndex.build([4, 3], max_width=3)
+    with pytest.raises(ValueError, match="received 4 tokens under max_width 3"):
+        getattr(torch_struct_inference, name)(torch.zeros(2, index.n_spans), index)

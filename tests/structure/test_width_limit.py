@@ -32,6 +32,8 @@ from spacy_treecrf.structure import (
     observed_mask,
     sample,
 )
+from spacy_treecrf.structure.distribution import TreeDistribution
+from spacy_treecrf.structure.spans import SpanIndex
 
 DTYPES = [torch.float32, torch.float64]
 # Segments within the limit and beyond it side by side, for any limit.
@@ -504,6 +506,34 @@ def test_width_limit_log_partition_of_a_long_segment_equals_a_step_a_token():
         ).logsumexp(0)
     found = log_partition(batch.potentials, [length], max_width=width)
     assert found.item() == pytest.approx(alpha[-1].item())
+
+
+@every_function
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 32])
+@pytest.mark.parametrize("width", [1, 6, 9])
+def test_width_limit_size_of_blocks_changes_nothing(function, size, width, monkeypatch):
+    lengths = [40, 9, 33, 40]
+    batch = random_batch(lengths, 3)
+    expected = function(batch.potentials, lengths, max_width=width)
+    monkeypatch.setattr("spacy_treecrf.structure.chain.MIN_BLOCK", size)
+    monkeypatch.setattr("spacy_treecrf.structure.chain.MAX_BLOCK", size)
+    found = function(batch.potentials, lengths, max_width=width)
+    if function is FUNCTIONS["entity_sets"]:
+        for one, other in zip(found, expected, strict=True):
+            assert [log_prob for log_prob, _ in one] == pytest.approx(
+                [log_prob for log_prob, _ in other]
+            )
+        return
+    same(found, expected)
+
+
+def test_width_limit_distribution_of_some_rows_is_that_of_all():
+    index = SpanIndex.build([20, 4], max_width=6)
+    potentials = index.pack(random_batch([20, 4], 3).potentials)
+    rows = torch.tensor([0, 7, 50, 3])
+    fresh, whole = (TreeDistribution(potentials, index) for _ in range(2))
+    torch.testing.assert_close(fresh.marginals_at(rows), whole.marginals[:, rows])
+    torch.testing.assert_close(whole.marginals_at(rows), whole.marginals[:, rows])
 
 
 @given(batches(dtypes=DTYPES), st.integers(1, 6))
