@@ -31,9 +31,17 @@ def temperature_model(log_temperature=0.0, dtype="float64"):
     return model
 
 
-def chunk_of(lengths, numbers=None, n_labels=3, seed=0, scale=2.0, dtype="float64"):
+def chunk_of(
+    lengths,
+    numbers=None,
+    n_labels=3,
+    seed=0,
+    scale=2.0,
+    dtype="float64",
+    max_width=None,
+):
     """One chunk; segments have the numbers 0, 1, ... unless others are given."""
-    index = SpanIndex.build(lengths)
+    index = SpanIndex.build(lengths, max_width=max_width)
     batch = random_batch(lengths, n_labels, seed, scale)
     usable = torch.ones(index.n_spans, dtype=torch.bool)
     numbers = range(len(lengths)) if numbers is None else numbers

@@ -5,12 +5,19 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from chain_oracle import analyses
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import bracketings, crosses, tree_cells, tree_marginals, tree_scores
 from strategies import few, seeds
 
 from spacy_treecrf.ml.decoding import decode, decode_with_candidates
+from spacy_treecrf.structure import (
+    best_tree,
+    entropy,
+    k_best_entity_sets,
+    marginals,
+)
 from spacy_treecrf.structure.losses import normalize_potentials
 
 from .chunks import block, chunk_of, part_of, settings_of, temperature_model
@@ -380,6 +387,66 @@ def test_decoding_leaves_the_potentials_alone():
 
 def test_decoding_of_nothing_is_nothing():
     assert run([]) == {}
+
+
+# Under a width limit.
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_decoding_under_a_width_limit_finds_the_best_chains(width):
+    lengths = [6, 2, 5]
+    chunk = chunk_of(lengths, max_width=width)
+    potentials = dense(chunk)
+    trees = best_tree(potentials, lengths, max_width=width)
+    expected = {
+        (number, *node)
+        for number, tree in enumerate(trees)
+        for node in tree
+        if node[2] < 2
+    }
+    chances = marginals(potentials, lengths, max_width=width)
+    found = run([chunk])
+    assert found.keys() == expected
+    for (b, start, end, _), scores in found.items():
+        np.testing.assert_allclose(scores, chances[b, start, end, :2], atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("how", [("mbr", "treecrf"), ("cky", "local")])
+def test_decoding_under_a_width_limit_maximises_what_exceeds_a_threshold(width, how):
+    decoder, objective = how
+    lengths = [5, 2]
+    chunk = chunk_of(lengths, max_width=width)
+    found = run([chunk], decoder, 0.3, objective=objective)
+    if objective == "local":
+        chances = dense(chunk, torch.tensor(chunk.data).softmax(0))
+    else:
+        chances = marginals(dense(chunk), lengths, max_width=width)
+    for number, length in enumerate(lengths):
+        gains = (chances[number, ..., :2].amax(-1) - 0.3).clamp(min=0.0)
+        best = max(
+            sum(gains[span].item() for span in spans)
+            for spans in analyses(length, width)
+        )
+        own = [gains[node[1:3]].item() for node in found if node[0] == number]
+        assert sum(own) == pytest.approx(best, abs=1e-6)
+
+
+def test_decoding_candidates_under_a_width_limit_are_those_of_the_structure():
+    lengths = [6, 2]
+    chunk = chunk_of(lengths, max_width=2)
+    ((_, candidates),) = decode_with_candidates(
+        temperature_model(), [chunk], settings_of(), PLAIN, "cky", None, 5, True
+    )
+    expected = k_best_entity_sets(dense(chunk), lengths, 5, 2, max_width=2)
+    for own, others in zip(candidates.sets, expected, strict=True):
+        assert [entities for _, entities in own] == [each for _, each in others]
+        assert [log_prob for log_prob, _ in own] == pytest.approx(
+            [log_prob for log_prob, _ in others]
+        )
+    np.testing.assert_allclose(
+        candidates.entropy, entropy(dense(chunk), lengths, max_width=2)
+    )
 
 
 # The local objective.

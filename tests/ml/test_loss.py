@@ -30,14 +30,14 @@ OBSERVED = [(0, 0, 3, 1), (0, 1, 2, 0), (1, 0, 1, 0), (2, 2, 6, 0), (2, 2, 4, 0)
 GOLD = annotation_of(OBSERVED)
 
 
-def dense_masked(chart, lengths, observed, n_entity_labels=2):
+def dense_masked(chart, lengths, observed, n_entity_labels=2, max_width=None):
     """Masked log-sums of dense potentials."""
     allowed = torch.zeros(chart.shape, dtype=torch.bool)
     for number, length in enumerate(lengths):
         own = [row[1:] for row in observed if row[0] == number]
-        mask = observed_mask(own, length, n_entity_labels, chart.shape[-1])
+        mask = observed_mask(own, length, n_entity_labels, chart.shape[-1], max_width)
         allowed[number, : length + 1, : length + 1] = mask
-    return masked_log_partition(chart, allowed, lengths)
+    return masked_log_partition(chart, allowed, lengths, max_width=max_width)
 
 
 def dense(chunk, values=None):
@@ -48,6 +48,17 @@ def dense(chunk, values=None):
 def run(chunks, gold=GOLD, model=None, **settings):
     model = temperature_model() if model is None else model
     return loss_and_gradients(model, chunks, gold, settings_of(**settings))
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 5])
+def test_loss_under_a_width_limit_is_minus_log_p_of_the_entities_within(width):
+    chunk = chunk_of(LENGTHS, max_width=width)
+    losses, (gradient,) = run([chunk])
+    chart = dense(chunk)
+    masked = dense_masked(chart, LENGTHS, OBSERVED, max_width=width)
+    expected = log_partition(chart, LENGTHS, max_width=width) - masked
+    np.testing.assert_allclose(losses, expected, rtol=1e-10)
+    assert np.isfinite(gradient).all()
 
 
 def test_loss_of_each_segment_is_minus_log_p_of_its_entities():

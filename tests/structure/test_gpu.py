@@ -5,6 +5,7 @@ import torch
 
 from spacy_treecrf.structure import (
     best_tree,
+    entropy,
     log_partition,
     marginals,
     masked_log_partition,
@@ -38,7 +39,21 @@ def gradient(chart, lengths):
     return leaf.grad
 
 
-FUNCTIONS = [log_partition, masked, marginals, gradient, best_tree, mbr_tree]
+def limited(function):
+    """A function under a width limit: segments within it, and beyond it."""
+    return lambda chart, lengths: function(chart, lengths, max_width=9)
+
+
+FUNCTIONS = [
+    log_partition,
+    masked,
+    marginals,
+    gradient,
+    best_tree,
+    mbr_tree,
+    entropy,
+    *map(limited, [log_partition, marginals, best_tree, mbr_tree, entropy]),
+]
 every_function = pytest.mark.parametrize("function", FUNCTIONS)
 
 
