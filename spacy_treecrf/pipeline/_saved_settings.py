@@ -5,6 +5,7 @@ config that a model is loaded with, in an edited `config.cfg`, in `pipe.cfg`. Wh
 the weights, or was learnt, can't be changed any more, and a change is refused.
 """
 
+import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -42,8 +43,8 @@ def reconcile(
     result = {}
     for setting, value in configured.items():
         own = saved.get(setting, value)
-        edited = value != before[setting] if setting in before else value != own
-        if edited and value != own and setting not in free:
+        edited = not _same(value, before.get(setting, own))
+        if edited and not _same(value, own) and setting not in free:
             raise ValueError(
                 Errors.T008.format(
                     setting=setting, name=name, configured=value, saved=own
@@ -51,6 +52,14 @@ def reconcile(
             )
         result[setting] = value if edited else own
     return result
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, floats but for what JSON does to the last digit."""
+    numbers = (int, float)
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return bool(one == other)
 
 
 def learnt_settings(cfg: dict[str, Any], free: Collection[str]) -> dict[str, Any]:

@@ -240,6 +240,22 @@ def test_reconcile_takes_the_edited_value_and_else_the_saved_one():
         reconcile("x", {"a": 0, "b": 3}, saved, ["a"], vocab)
 
 
+def test_reconcile_takes_floats_as_json_gives_them():
+    # As srsly writes and reads them: 0.3 comes back as 0.30000000000000004.
+    other = 0.1 + 0.2
+    saved = {"a": 0.4, "b": other, "configured": {"a": other, "b": other}}
+    settings = reconcile("x", {"a": 0.3, "b": 0.3}, saved, ["a"], ["vocab"])
+    assert settings == {"a": 0.4, "b": other}
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.7, 1 / 3, 1.1])
+def test_settings_that_are_floats_load_again(value, tmp_path):
+    nlp = initialized(temperature=value, softmax_margin=value)
+    nlp.to_disk(tmp_path)
+    cfg = spacy.load(tmp_path).get_pipe("treecrf").cfg
+    assert cfg["temperature"] == pytest.approx(value)
+
+
 # The pipes that learn in `initialize`.
 
 FLAT = {
