@@ -165,9 +165,10 @@ def test_treecrf_overfits(sure, words, spans):  # I-16, I-18
 @pytest.mark.trains
 def test_treecrf_every_setting_learns(config):
     nlp = untrained(**config)
-    # Normalised scores are pulled apart by the temperature alone, which is slow.
+    # Normalised scores are pulled apart by the temperature alone, which is slow, and at
+    # rates above 0.01 some starts never come to rest.
     slow = (
-        {"loss": 0.02, "learn_rate": 0.02}
+        {"loss": 0.02, "learn_rate": 0.01}
         if "potential_normalization" in config
         else {}
     )
