@@ -125,6 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--encoder", help="folder of a transformer")
     parser.add_argument("--answers", type=int, default=10_000)
+    parser.add_argument("--pipes", nargs="+", help="only these, by name")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -142,7 +143,8 @@ def main():
         pipes["treecrf, transformer"] = lambda: tree(args.encoder)[0]
         pipes["spaCy's ner, transformer"] = lambda: stock_ner(args.encoder, examples)
     result = {}
-    for name, make in pipes.items():
+    wanted = args.pipes or list(pipes)
+    for name, make in ((n, pipes[n]) for n in wanted):
         # The answers of a transformer take minutes, and a tenth shows as much.
         share = texts[: len(texts) // 10] if "transformer" in name else texts
         result[name] = count(make(), share)

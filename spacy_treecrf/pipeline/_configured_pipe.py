@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
 
 from spacy.pipeline.trainable_pipe import TrainablePipe
 
@@ -11,46 +10,19 @@ from spacy_treecrf.errors import Errors
 
 from ._saved_settings import (
     CONFIGURED,
-    check_unchanged,
+    FixedSettings,
     configured_settings,
-    learnt_settings,
     reconcile,
 )
 
 
-class ConfiguredPipe(TrainablePipe):
-    """A trainable pipe whose settings are obeyed, or refused, wherever they are set.
-
-    free_settings (frozenset[str]): Those that may differ from those of training.
-    """
-
-    free_settings: ClassVar[frozenset[str]]
-    cfg: dict[str, Any]
-    _learnt: dict[str, Any]
-
-    def _check_ranges(self) -> None:
-        """Check each setting by itself."""
-        raise NotImplementedError
+class ConfiguredPipe(FixedSettings, TrainablePipe):
+    """A trainable pipe whose settings are obeyed, or refused, wherever they are set."""
 
     def _start_settings(self) -> None:
         """Check the settings of a new pipe, and keep what its config has."""
-        self._check_ranges()
+        self._forget_settings()
         self.cfg[CONFIGURED] = configured_settings(self.cfg)
-        self._learnt = {}
-
-    def _forget_settings(self) -> None:
-        """Let all settings be changed: the pipe is about to learn anew."""
-        self._learnt = {}
-        self._check_ranges()
-
-    def _fix_settings(self) -> None:
-        """From here on the settings that shape what was learnt are fixed."""
-        self._learnt = learnt_settings(self.cfg, self.free_settings)
-
-    def _check_settings(self) -> None:
-        """Check what may have been set in `cfg` since."""
-        check_unchanged(self.name, self.cfg, self._learnt)
-        self._check_ranges()
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the pipe; RAISES (ValueError): If a setting can't be as it is."""

@@ -8,7 +8,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import srsly
@@ -21,27 +21,23 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.errors import Errors
 
-from ._saved_settings import CONFIGURED, check_unchanged, learnt_settings, reconcile
+from ._saved_settings import CONFIGURED, FixedSettings, reconcile
 
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
 
-class LearnedPipe(Pipe):
+class LearnedPipe(FixedSettings, Pipe):
     """A pipe whose state is a header and arrays, learnt once.
 
     Subclasses define `predict`, `set_annotations`, `initialize`, `_to_arrays`,
     `_from_arrays`, `_check_ranges` and `is_initialized`.
-
-    free_settings (frozenset[str]): Settings that may differ from those of training.
     """
 
-    free_settings: ClassVar[frozenset[str]]
     vocab: Vocab
     name: str
     cfg: dict[str, Any]
     _configured: dict[str, Any]
-    _learnt: dict[str, Any]
     scorer: Callable[..., dict[str, Any]] | None
 
     @property
@@ -63,28 +59,14 @@ class LearnedPipe(Pipe):
     def _from_arrays(self, header: Header, arrays: Arrays) -> None:
         raise NotImplementedError
 
-    def _check_ranges(self) -> None:
-        """Check each setting by itself."""
-        raise NotImplementedError
-
     def _other_settings(self) -> Header:
         """Settings that are not in `cfg`, as JSON values."""
         return {}
 
     def _start_settings(self) -> None:
         """Check the settings of a new pipe, and keep what its config has."""
-        self._check_ranges()
+        self._forget_settings()
         self._configured = {**self.cfg, **self._other_settings()}
-        self._learnt = {}
-
-    def _forget_settings(self) -> None:
-        """Let all settings be changed: the pipe is about to learn anew."""
-        self._learnt = {}
-        self._check_ranges()
-
-    def _fix_settings(self) -> None:
-        """From here on the settings that shape what was learnt are fixed."""
-        self._learnt = learnt_settings(self.cfg, self.free_settings)
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate one Doc, in place.
@@ -147,8 +129,7 @@ class LearnedPipe(Pipe):
         """Check that there is something learnt, and what was set in `cfg` since."""
         if not self.is_initialized:
             raise ValueError(Errors.T072.format(name=self.name))
-        check_unchanged(self.name, self.cfg, self._learnt)
-        self._check_ranges()
+        self._check_settings()
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """Serialise the pipe.

@@ -7,7 +7,7 @@ the weights, or was learnt, can't be changed any more, and a change is refused.
 
 import math
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from spacy_treecrf.errors import Errors
 
@@ -85,3 +85,33 @@ def check_unchanged(name: str, cfg: dict[str, Any], learnt: dict[str, Any]) -> N
 def configured_settings(cfg: dict[str, Any]) -> dict[str, Any]:
     """The settings of a `cfg`, without what the pipe itself keeps there."""
     return {key: value for key, value in cfg.items() if key not in _OWN}
+
+
+class FixedSettings:
+    """What a pipe's settings may be, before and after it has learnt.
+
+    free_settings (frozenset[str]): Those that may differ from those of training.
+    """
+
+    free_settings: ClassVar[frozenset[str]]
+    name: str
+    cfg: dict[str, Any]
+    _learnt: dict[str, Any]
+
+    def _check_ranges(self) -> None:
+        """Check each setting by itself."""
+        raise NotImplementedError
+
+    def _forget_settings(self) -> None:
+        """Let all settings be changed: the pipe is new, or about to learn anew."""
+        self._learnt = {}
+        self._check_ranges()
+
+    def _fix_settings(self) -> None:
+        """From here on the settings that shape what was learnt are fixed."""
+        self._learnt = learnt_settings(self.cfg, self.free_settings)
+
+    def _check_settings(self) -> None:
+        """Check what may have been set in `cfg` since."""
+        check_unchanged(self.name, self.cfg, self._learnt)
+        self._check_ranges()
