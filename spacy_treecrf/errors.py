@@ -70,6 +70,12 @@ class Errors:
         "and span_scorer; its labels may differ."
     )
 
+    T013 = (
+        "[T013] The saved weights of pipe '{name}' are not of the model that the config "
+        "describes in [components.{name}.model]: {reason}. Leave overrides of its encoder "
+        "out, or train anew."
+    )
+
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (
         "[T041] {where}: not UTF-8 ({reason}). Convert the file first, e.g. with "

@@ -15,6 +15,9 @@ from ._saved_settings import (
     reconcile,
 )
 
+# How Thinc's errors begin where a saved model has other layers, or other widths.
+OTHER_MODEL = ("Cannot deserialize model", "Attempt to change dimension")
+
 
 class ConfiguredPipe(FixedSettings, TrainablePipe):
     """A trainable pipe whose settings are obeyed, or refused, wherever they are set."""
@@ -77,6 +80,12 @@ class ConfiguredPipe(FixedSettings, TrainablePipe):
                     saved=error.saved,
                 )
             ) from error
+        except ValueError as error:
+            # Thinc's words for layers or widths that differ name no pipe.
+            if str(error).startswith(OTHER_MODEL):
+                message = Errors.T013.format(name=self.name, reason=error)
+                raise ValueError(message) from error
+            raise
         finally:
             self.cfg[CONFIGURED] = configured
         self.cfg.update(settings)

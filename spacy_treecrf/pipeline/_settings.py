@@ -3,6 +3,7 @@
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from spacy.language import Language
 
@@ -81,8 +82,12 @@ def check_keys(name: str, cfg: dict[str, Any]) -> None:
         _require(name, cfg, setting, fits, expected)
 
 
+# Pairs of pipes that were warned of, for each pipeline.
+_warned: WeakKeyDictionary[Language, set[frozenset[str]]] = WeakKeyDictionary()
+
+
 def warn_of_shared_key(nlp: Language, name: str, key: str) -> None:
-    """Warn if another pipe writes the same span group: one would replace the other's.
+    """Warn once if another pipe writes the same span group: one replaces the other's.
 
     nlp (Language): The pipeline, with or without the pipe itself.
     name (str): Name of the pipe. key (str): Its spans key.
@@ -92,7 +97,10 @@ def warn_of_shared_key(nlp: Language, name: str, key: str) -> None:
         # A reranker replaces the choice of the pipe before it, as it should.
         if other == name or not isinstance(cfg, dict) or "candidates_key" in cfg:
             continue
-        if key in (cfg.get("spans_key"), getattr(pipe, "key", None)):
+        known, pair = _warned.setdefault(nlp, set()), frozenset((name, other))
+        is_shared = key in (cfg.get("spans_key"), getattr(pipe, "key", None))
+        if is_shared and pair not in known:
+            known.add(pair)
             message = Warnings.T107.format(name=name, other=other, key=key)
             warnings.warn(message, stacklevel=4)
 

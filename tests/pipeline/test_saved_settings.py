@@ -203,6 +203,12 @@ def test_settings_of_the_other_scorer_are_refused(real):
         load(real, model={"span_scorer": scorer})
 
 
+@pytest.mark.parametrize("setting", ["width", "depth", "embed_size"])
+def test_settings_of_the_encoder_are_refused(real, setting):
+    with pytest.raises(ValueError, match=r"T013.*'treecrf'.*components.treecrf.model"):
+        load(real, model={"tok2vec": {setting: 3 * TOK2VEC[setting]}})
+
+
 def test_settings_of_the_scorer_s_dropout_are_obeyed(real):
     nlp = load(real, model={"span_scorer": {"dropout": 0.4}})
     module = nlp.get_pipe("treecrf").model.get_ref("span_scorer").shims[0]._model

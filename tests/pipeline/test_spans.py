@@ -6,7 +6,7 @@ import reranker_toy
 import spacy
 from candidate_toy import add_rank
 from flat_toy import TEXT, trained
-from nested_toy import TOK2VEC, copy_of, found, run
+from nested_toy import TOK2VEC, add_treecrf, copy_of, found, run, toy_examples
 from spacy.tokens import Doc, Span
 
 from spacy_treecrf.pipeline._spans import drop_candidates, write_entities, write_ents
@@ -154,6 +154,18 @@ def test_two_pipes_on_one_key_warn(first, config):
     with pytest.warns(UserWarning, match=rf"T107.*'treecrf' and '{first}'") as caught:
         nlp.add_pipe("treecrf", config=tree())
     assert len(caught) == 1
+
+
+def test_two_pipes_on_one_key_warn_once_in_all():
+    nlp = spacy.blank("en")
+    add_treecrf(nlp)
+    nlp.add_pipe("spancat", config={"spans_key": "nested"})
+    examples = toy_examples(nlp)
+    # The later pipe is not ours, so that nothing was said when it was added.
+    with pytest.warns(UserWarning, match="T107") as caught:
+        nlp.initialize(lambda: examples)
+    assert len([w for w in caught if "T107" in str(w.message)]) == 1
+    nlp.initialize(lambda: examples)
 
 
 def test_two_pipes_on_keys_of_their_own_do_not_warn():
