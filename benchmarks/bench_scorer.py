@@ -24,12 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacy_treecrf.ml.biaffine import (
-    SpanScorer,
-    bucket_cells,
-    length_buckets,
-    padded_tokens,
-)
+from spacy_treecrf.ml.biaffine import SpanScorer
+from spacy_treecrf.ml.pieces import pieces_of
 from spacy_treecrf.ml.types import Segments
 from spacy_treecrf.structure.spans import SpanIndex
 
@@ -57,19 +53,20 @@ class Blocked(nn.Module):
         n_labels, width = scorer.bilinear.shape[:2]
         weight = scorer.bilinear.transpose(1, 2).reshape(n_labels * width, width)
         pieces = []
-        for numbers, longest in length_buckets(segments.lengths):
-            tokens = padded_tokens(segments, numbers, longest)
+        for group in pieces_of(segments.lengths, index.widest):
+            numbers, longest = group.segments, group.n_ends
+            tokens, _ = group.tokens(segments)
             start, end = starts[tokens], ends[tokens].transpose(1, 2)
             left = nn.functional.linear(start, weight, scorer.end.reshape(-1))
             left = left.view(len(numbers), longest * n_labels, width)
             constant = nn.functional.linear(start, scorer.start, scorer.bias)
             constant = constant.view(len(numbers), longest * n_labels, 1)
             # Spans of the group, and where each block's product begins.
-            _, where = bucket_cells(index, numbers, longest, n_labels)
-            group = torch.empty(len(segments), dtype=torch.int64)
-            group[torch.from_numpy(numbers)] = torch.arange(len(numbers))
+            _, where = group.cells(index, n_labels)
+            place_of = torch.empty(len(segments), dtype=torch.int64)
+            place_of[torch.from_numpy(numbers)] = torch.arange(len(numbers))
             place, first, last = (
-                group[index.segment[where]],
+                place_of[index.segment[where]],
                 index.start[where],
                 index.end[where] - 1,
             )
@@ -131,6 +128,7 @@ def main():
             views=2,
             activation="relu",
             linear=True,
+            pooling=None,
         )
         contestants = {
             "square": scorer,

@@ -8,7 +8,6 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any, cast
 
-import numpy as np
 import torch
 from thinc.api import (
     ArgsKwargs,
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 
 from spacy_treecrf.structure.spans import SpanIndex
 
+from .pieces import TakeCells, pieces_of
 from .pooling import highest_token
 from .threads import share_between_threads
 from .types import Segments
@@ -36,9 +36,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 # Standard deviation of the biaffine tensors at the start: near 0, so that all trees begin
 # about equally probable, but not 0, so that the two views get different gradients.
 INITIAL_DEVIATION = 0.01
-# Segments of one padded product may differ in length by this factor: more costs padding,
-# less costs calls. Flat between 1.1 and 1.5 in benchmarks/bench_pipeline.py.
-BUCKET_RATIO = 1.25
 
 # What may differ between a saved scorer and the one it is loaded into: it shapes no weight,
 # and no prediction.
@@ -210,24 +207,24 @@ class SpanScorer(nn.Module):
         # Row l * width + e holds U1_l[:, e]: one product gives e_i^T U1_l for all labels.
         weight = self.bilinear.transpose(1, 2).reshape(n_labels * width, width)
         bias = None if self.end is None else self.end.reshape(-1)
-        pieces, rows = [], []
-        for numbers, longest in length_buckets(segments.lengths):
-            tokens = padded_tokens(segments, numbers, longest).to(X.device)
-            start, end = starts[tokens], ends[tokens]
-            left = nn.functional.linear(start, weight, bias)
-            left = left.view(len(numbers), longest * n_labels, width)
-            right = end.transpose(1, 2)
+        taken, rows = [], []
+        for pieces in pieces_of(segments.lengths, index.widest):
+            start_tokens, end_tokens = pieces.tokens(segments)
+            start = starts[start_tokens.to(X.device)]
+            shape = (len(start), pieces.n_starts * n_labels, width)
+            left = nn.functional.linear(start, weight, bias).view(shape)
+            right = ends[end_tokens.to(X.device)].transpose(1, 2)
             if self.start is None or self.bias is None:
                 product = torch.bmm(left, right)
             else:
                 constant = nn.functional.linear(start, self.start, self.bias)
-                product = torch.baddbmm(
-                    constant.view(len(numbers), longest * n_labels, 1), left, right
-                )
-            packed, where = bucket_cells(index, numbers, longest, n_labels)
-            pieces.append(product.view(-1)[packed])
+                product = torch.baddbmm(constant.view(*shape[:2], 1), left, right)
+            cells, where = pieces.cells(index, n_labels)
+            taken.append(
+                TakeCells.apply(product.view(-1), cells, pieces.n_ends, n_labels)
+            )
             rows.append(where)
-        scores = torch.cat(pieces, dim=1)
+        scores = torch.cat(taken, dim=1)
         if len(rows) > 1:
             order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
             order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
@@ -250,59 +247,6 @@ def _feed_forward(
         nn.init.zeros_(linear.bias)
         layers += [linear, activation(), nn.Dropout(dropout)]
     return nn.Sequential(*layers)
-
-
-def length_buckets(lengths: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Group segments of similar length, so that a padded product wastes little.
-
-    lengths (np.ndarray): Tokens per segment. Shape: (B,).
-    RETURNS (list[tuple[np.ndarray, int]]): Numbers of the segments of a group, and the
-        longest length in it.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    buckets, first = [], 0
-    ordered = lengths[order]
-    while first < len(order):
-        longest = int(ordered[first])
-        # `ordered` falls: count what is still long enough for this bucket.
-        size = int((ordered[first:] * BUCKET_RATIO >= longest).sum())
-        buckets.append((order[first : first + size], longest))
-        first += size
-    return buckets
-
-
-def padded_tokens(segments: Segments, numbers: np.ndarray, longest: int) -> Tensor:
-    """Token of each place of a padded group; places beyond a segment repeat its last.
-
-    RETURNS (Tensor): Shape: (number of segments, longest), int64.
-    """
-    last = segments.lengths[numbers, None] - 1
-    places = np.minimum(np.arange(longest)[None], last)
-    return torch.from_numpy(segments.first[numbers, None] + places)
-
-
-def bucket_cells(
-    index: SpanIndex, numbers: np.ndarray, longest: int, n_labels: int
-) -> tuple[Tensor, Tensor]:
-    """Where the spans of a padded group stand in its product and in the packed layout.
-
-    RETURNS (tuple[Tensor, Tensor]): Offsets into the flat product (group, start, label,
-        end), (L, N); packed rows, (N,).
-    """
-    device = index.start.device
-    if len(numbers) == index.n_segments:
-        rows = torch.arange(index.n_spans, device=device)
-        group = torch.empty(index.n_segments, dtype=torch.int64, device="cpu")
-        group[torch.from_numpy(numbers)] = torch.arange(len(numbers), device="cpu")
-    else:
-        group = torch.full((index.n_segments,), -1, dtype=torch.int64, device="cpu")
-        group[torch.from_numpy(numbers)] = torch.arange(len(numbers), device="cpu")
-        rows = (group.to(device)[index.segment] >= 0).nonzero()[:, 0]
-    place = group.to(device)[index.segment[rows]]
-    cells = (place * longest + index.start[rows]) * (n_labels * longest)
-    cells = cells + index.end[rows] - 1
-    labels = torch.arange(n_labels, device=device)[:, None] * longest
-    return cells + labels, rows
 
 
 def _settings(

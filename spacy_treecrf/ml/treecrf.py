@@ -103,7 +103,7 @@ def forward(
     def score() -> Iterator[SpanPotentials]:
         for numbers in segments.chunks(MAX_CELLS // n_labels):
             chunk = segments.select(numbers)
-            index = SpanIndex.build(chunk.lengths.tolist(), device)
+            index = SpanIndex.build(chunk.lengths.tolist(), device, chunk.max_width)
             with one_thread():
                 data, backprop = scorer((tokens, chunk, index), is_train)
             backprops.append(backprop)

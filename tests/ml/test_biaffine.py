@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from strategies import few
 
 from spacy_treecrf.ml.biaffine import (
-    BUCKET_RATIO,
     SettingMismatch,
     build_biaffine_span_scorer,
     build_bilinear_span_scorer,
-    length_buckets,
 )
+from spacy_treecrf.ml.pieces import BUCKET_RATIO, length_buckets, pieces_of
 from spacy_treecrf.structure.spans import SpanIndex
 
 from .test_types import segments_of
@@ -132,6 +131,94 @@ def test_biaffine_score_of_a_segment_does_not_depend_on_its_batch():
         alone = layout.unpack(torch.from_numpy(model.predict((X, own, layout))))[0]
         part = together[number, : length + 1, : length + 1]
         torch.testing.assert_close(part, alone, rtol=1e-5, atol=1e-5)
+
+
+# Under a width limit.
+
+RAGGED = [3, 23, 1, 8, 14, 9, 1]
+
+
+def limited(model, inputs, max_width):
+    """Potentials under a limit, and the rows of the unlimited ones that they are."""
+    X, segments, index = inputs
+    lengths = segments.lengths.tolist()
+    narrow = SpanIndex.build(lengths, max_width=max_width)
+    rows = index.row_of(narrow.segment, narrow.start, narrow.end)
+    return (X, segments_of(lengths, max_width), narrow), rows
+
+
+@every_builder
+@pytest.mark.parametrize("pooling", [None, "max"])
+@pytest.mark.parametrize("separate_views", [True, False])
+@pytest.mark.parametrize("max_width", [1, 2, 3, 8, 9, 16, 22, 23, 60])
+def test_biaffine_scores_under_a_limit_are_rows_of_the_unlimited_ones(
+    build, pooling, separate_views, max_width
+):
+    model = scorer(build, pooling=pooling, separate_views=separate_views)
+    inputs = sample(RAGGED)
+    narrow, rows = limited(model, inputs, max_width)
+    expected = model.predict(inputs)[:, rows.numpy()]
+    np.testing.assert_allclose(model.predict(narrow), expected, rtol=1e-5, atol=1e-5)
+
+
+@few
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 12))
+def test_biaffine_scores_under_a_limit_are_in_the_packed_order(lengths, max_width):
+    model = scorer()
+    inputs = sample(lengths)
+    narrow, rows = limited(model, inputs, max_width)
+    expected = model.predict(inputs)[:, rows.numpy()]
+    np.testing.assert_allclose(model.predict(narrow), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("max_width", [23, 24, 1000])
+def test_biaffine_limit_that_no_segment_exceeds_changes_no_digit(max_width):
+    model = scorer()
+    inputs = sample(RAGGED)
+    narrow, _ = limited(model, inputs, max_width)
+    np.testing.assert_array_equal(model.predict(narrow), model.predict(inputs))
+
+
+@every_builder
+@pytest.mark.parametrize("max_width", [1, 3, 9])
+def test_biaffine_gradients_under_a_limit_are_those_of_the_rows(build, max_width):
+    model = scorer(build)
+    module = module_of(model).double()
+    X, segments, index = sample(RAGGED, dtype="float64")
+    narrow, rows = limited(model, (X, segments, index), max_width)
+    found = []
+    for arguments, chosen in (
+        (narrow[1:], slice(None)),
+        ((segments, index), rows),
+    ):
+        vectors = torch.from_numpy(X).requires_grad_()
+        scores = module(vectors, *arguments)[:, chosen]
+        weights = torch.arange(scores.numel(), dtype=torch.float64).sin()
+        loss = (scores.flatten() * weights).sum()
+        found.append(torch.autograd.grad(loss, [vectors, *module.parameters()]))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@every_builder
+def test_biaffine_gradients_under_a_limit_equal_finite_differences(build):
+    module = module_of(scorer(build, nI=3, activation="tanh")).double()
+    X, segments, _ = sample([3, 1, 7], nI=3, dtype="float64")
+    index = SpanIndex.build([3, 1, 7], max_width=3)
+    vectors = torch.from_numpy(X).requires_grad_()
+
+    def forward(*tensors):
+        return module(tensors[0], segments, index)
+
+    assert torch.autograd.gradcheck(forward, (vectors, *module.parameters()))
+
+
+@pytest.mark.parametrize("length", [500, 2000])
+def test_biaffine_products_under_a_limit_grow_with_the_length_alone(length):
+    (pieces,) = pieces_of(np.array([length]), 16)
+    cells = int(pieces.counts.sum()) * pieces.n_starts * pieces.n_ends
+    # Twice the band at most, and the last piece.
+    assert cells <= 2 * 16 * (length + 16)
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, [5] * 4, [100, 80, 79, 1]])

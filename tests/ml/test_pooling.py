@@ -20,12 +20,15 @@ def last_tokens(lengths, index):
     st.lists(st.integers(1, 9), min_size=1, max_size=5),
     st.sampled_from([torch.float32, torch.float64]),
     st.integers(0, 99),
+    st.none() | st.integers(1, 6),
 )
-def test_pooling_finds_the_first_highest_token_of_each_span(lengths, dtype, seed):
+def test_pooling_finds_the_first_highest_token_of_each_span(
+    lengths, dtype, seed, max_width
+):
     generator = torch.Generator().manual_seed(seed)
     # Few distinct values: equal scores are frequent.
     scores = torch.randint(4, (sum(lengths), 3), generator=generator).to(dtype)
-    index = SpanIndex.build(lengths)
+    index = SpanIndex.build(lengths, max_width=max_width)
     first, last = last_tokens(lengths, index)
     found = highest_token(scores, last, index)
     for span in range(index.n_spans):
