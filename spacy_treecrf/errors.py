@@ -325,7 +325,7 @@ class Warnings:
         "sentences, into windows of at most {max_length} tokens, the first one the Doc "
         "that starts {doc!r}; no entity can cross a cut. Set sentence boundaries "
         "with a pipe before this one (in training it must be in `annotating_components`), "
-        "or raise `max_length`."
+        "or raise `max_length`: under a width limit (`max_width`) it costs no more a token."
     )
     T105 = (
         "[T105] Pipe '{name}': {count} of {total} training examples have no span group "

@@ -107,6 +107,8 @@ class TablePotentials(nn.Module):
                     if own[offset : offset + len(words)] != words:
                         continue
                     for label, start, end, value in cells:
+                        if end - start > index.widest:
+                            continue
                         place = (segment, offset + start, offset + end)
                         row = index.row_of(*map(torch.tensor, place))
                         scores[label, row] = value

@@ -242,13 +242,13 @@ def _check_treecrf(
         for combination in gold_labels(example, cfg):
             labels.add(combination)
     reader = GoldReader(pipe.name, labels, cfg)
-    report = GoldReport(pipe.name, GoldKeys.of(cfg), n_named)
-    max_length = cfg["max_length"]
+    report = GoldReport(pipe.name, cfg, n_named)
+    max_length, max_width = cfg["max_length"], cfg["max_width"]
     windowed: list[str] = []
     long: list[str] = []
     for number, example in enumerate(examples):
         doc = example.predicted
-        cut = DocSegments([doc], max_length)
+        cut = DocSegments([doc], max_length, max_width)
         where = doc_name(number, example.reference)
         report.where = f"{where}, "
         reader.read([example], cut, report)
@@ -256,16 +256,21 @@ def _check_treecrf(
         case = f"{where}: {len(doc)} tokens, {doc[:12].text!r}..."
         if cut.windowed:
             windowed.append(case)
-        elif longest > LONG and not doc.has_annotation("SENT_START"):
+        elif (
+            max_width is None
+            and longest > LONG
+            and not doc.has_annotation("SENT_START")
+        ):
             long.append(case)
     found = []
     if report.sources["ents"]:
         found.append(Finding(report.source_messages()["ents"]))
     for kind in sorted(report.counts):
-        sort, problem = KINDS[kind]
+        sort, count = KINDS[kind][0], report.counts[kind]
+        share = f" ({count / report.totals[sort]:.2%})" if kind == "wide" else ""
         headline = (
-            f"'{pipe.name}': {report.counts[kind]} of {report.totals[sort]} {sort} "
-            f"{problem}"
+            f"'{pipe.name}': {count} of {report.totals[sort]} {sort}{share} "
+            f"{report.problem(kind)}"
         )
         found.append(Finding(headline, _cases(report.problems, kind)))
     for docs, problem in (

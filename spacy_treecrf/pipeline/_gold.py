@@ -46,6 +46,7 @@ class GoldReader:
         self.parts = labels.parts()
         self.keys = GoldKeys.of(cfg)
         self.crossing: str = cfg["crossing"]
+        self.max_width: int | None = cfg["max_width"]
 
     def read(
         self, examples: Sequence[Example], cut: DocSegments, report: GoldReport
@@ -82,6 +83,11 @@ class GoldReader:
                 for start, end, label in self._without_crossing(
                     example, spans, length, offset, report
                 ):
+                    # Too wide to be a node; what crosses it is rejected all the same.
+                    if self.max_width is not None and end - start > self.max_width:
+                        names = " + ".join(self.parts[label])
+                        span = (start + offset, end + offset, names)
+                        report.add_wide(example.predicted, span)
                     observed.append((segment, start, end, label))
         return Annotation(_table(observed), _table(missing), _table(incorrect))
 
@@ -133,7 +139,10 @@ class GoldReader:
         if not has_crossing([span[:2] for span in spans]):
             return [(s, e, self.numbers[parts]) for s, e, parts in spans]
         doc = example.predicted
-        kept = largest_compatible([(s, e, len(parts)) for s, e, parts in spans], length)
+        weighted = [(s, e, len(parts)) for s, e, parts in spans]
+        if self.max_width is not None and length > self.max_width:
+            weighted, length = compressed(weighted)
+        kept = largest_compatible(weighted, length)
         result = []
         for (start, end, parts), keep in zip(spans, kept, strict=True):
             if keep:
@@ -256,6 +265,20 @@ def has_crossing(spans: Sequence[tuple[int, int]]) -> bool:
             return True
         open_ends.append(end)
     return False
+
+
+def compressed(
+    spans: Sequence[tuple[int, int, int]],
+) -> tuple[list[tuple[int, int, int]], int]:
+    """The same spans over the tokens that a span begins at or ends before.
+
+    The cost of resolving what crosses grows with the cube of the length.
+    RETURNS (tuple[list[tuple[int, int, int]], int]): Spans, and tokens that are left.
+    """
+    edges = sorted({edge for start, end, _ in spans for edge in (start, end)})
+    place = {edge: number for number, edge in enumerate(edges)}
+    shorter = [(place[start], place[end], weight) for start, end, weight in spans]
+    return shorter, len(edges) - 1
 
 
 def _table(rows: list[tuple[int, int, int, int]]) -> np.ndarray:

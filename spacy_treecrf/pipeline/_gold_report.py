@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from typing import Any
 
 from spacy.tokens import Doc
 
@@ -30,6 +31,11 @@ KINDS = {
         GOLD,
         "carry a set of labels not seen in initialisation (fewer were kept)",
     ),
+    "wide": (
+        GOLD,
+        "are wider than max_width = {max_width} (they cannot be found; what they hold is "
+        "learnt; max_width = {widest} would hold all)",
+    ),
     "contradiction": (
         GOLD,
         "are marked incorrect with their own label (the mark was kept)",
@@ -55,12 +61,14 @@ class GoldReport:
     """Counts what could not be used as it stands; warns once a kind.
 
     name (str): Name of the pipe.
-    keys (GoldKeys): Where its gold is.
+    cfg (dict[str, Any]): Its settings: where its gold is, and the width limit.
     n_named (int): Of each kind so many cases are described.
     """
 
-    def __init__(self, name: str, keys: GoldKeys, n_named: int = 1) -> None:
-        self.name, self.keys = name, keys
+    def __init__(self, name: str, cfg: dict[str, Any], n_named: int = 1) -> None:
+        self.name, self.keys = name, GoldKeys.of(cfg)
+        self.max_width: int | None = cfg["max_width"]
+        self.widest = 0
         self.problems = Problems(n_named)
         # Spans of each sort, Docs, and Docs by the source of their gold.
         self.totals: Counter[str] = Counter()
@@ -79,6 +87,11 @@ class GoldReport:
     def add(self, kind: str, doc: Doc, span: LabelledSpan) -> None:
         """Count one span, and keep the first of its kind as the example."""
         self.problems.add(kind, doc, span, self.where)
+
+    def add_wide(self, doc: Doc, span: LabelledSpan) -> None:
+        """Count one span that is wider than the width limit."""
+        self.widest = max(self.widest, span[1] - span[0])
+        self.add("wide", doc, span)
 
     def add_gold(self, doc: Doc, gold: Gold) -> None:
         """Count what a Doc has, and what of it fits no tokens.
@@ -106,7 +119,7 @@ class GoldReport:
         self.problems.clear()
         self.totals.clear()
         self.sources.clear()
-        self.entities = 0
+        self.entities = self.widest = 0
 
     def no_labels(self) -> str:
         """Message for a corpus in which there is nothing to learn from."""
@@ -117,9 +130,13 @@ class GoldReport:
             keys=sorted(self.other_keys) or "none",
         )
 
+    def problem(self, kind: str) -> str:
+        """What is wrong with the spans of a kind, in words."""
+        return KINDS[kind][1].format(max_width=self.max_width, widest=self.widest)
+
     def message(self, kind: str) -> str:
         """The warning of a kind, with its count and an example."""
-        sort, problem = KINDS[kind]
+        sort, problem = KINDS[kind][0], self.problem(kind)
         keys = {INCORRECT: self.keys.incorrect, MISSING: self.keys.missing}
         total = self.totals[sort]
         return Warnings.T102.format(

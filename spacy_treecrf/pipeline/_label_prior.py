@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from spacy_treecrf.ml.types import span_counts
+
 # Label number of a region that is not annotated with any label.
 ANY_LABEL = -1
 # Segment and half-open offsets in it.
@@ -18,10 +20,14 @@ class LabelPrior:
     """Counts labels over the places where they could be.
 
     A tree over n tokens has 2n - 1 nodes, and each of them carries an entity label or a
-    latent one; for the local objective every one of the n (n + 1) / 2 spans does.
+    latent one; for the local objective every one of the n (n + 1) / 2 spans does, or of
+    those within the width limit.
+
+    max_width (int | None): The limit, W; None for none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_width: int | None = None) -> None:
+        self.max_width = max_width
         self.counts = np.zeros(0, dtype=np.int64)
         self.nodes = 0
         self.spans = 0
@@ -39,7 +45,10 @@ class LabelPrior:
         observed, missing (np.ndarray): As in `Annotation`. Shapes: (E, 4), (M, 4).
 
         The gold in such a region was picked: it does not say how often its label occurs.
+        Gold beyond the width limit is at none of the places.
         """
+        if self.max_width is not None:
+            observed = observed[observed[:, 2] - observed[:, 1] <= self.max_width]
         if not len(missing):
             self.add(lengths, observed[:, 3])
             return
@@ -47,11 +56,11 @@ class LabelPrior:
         for segment, start, end, label in missing.tolist():
             regions.setdefault(label, set()).add((segment, start, end))
         of_any = regions[ANY_LABEL]
-        nodes, spans = _places(of_any)
+        nodes, spans = self._places(of_any)
         self.open_nodes[ANY_LABEL] += nodes
         self.open_spans[ANY_LABEL] += spans
         for label in regions.keys() - {ANY_LABEL}:
-            more_nodes, more_spans = _places(regions[label] | of_any)
+            more_nodes, more_spans = self._places(regions[label] | of_any)
             self.open_nodes[label] += more_nodes - nodes
             self.open_spans[label] += more_spans - spans
         kept = [
@@ -74,7 +83,7 @@ class LabelPrior:
         found[: len(self.counts)] += self.counts
         self.counts = found
         self.nodes += int((2 * lengths - 1).sum())
-        self.spans += int((lengths * (lengths + 1) // 2).sum())
+        self.spans += int(span_counts(lengths, self.max_width).sum())
 
     def log_odds(
         self, n_entity_labels: int, objective: str, n_latent: int
@@ -99,18 +108,17 @@ class LabelPrior:
         others = np.maximum(places - hidden - int(self.counts.sum()), 0) + PSEUDO_COUNT
         return np.log(counts) - np.log(others / n_latent)
 
+    def _places(self, regions: Iterable[Region]) -> tuple[int, int]:
+        """Nodes of the trees over some regions, and spans in them.
 
-def _places(regions: Iterable[Region]) -> tuple[int, int]:
-    """Nodes of the trees over some regions, and spans in them.
-
-    Regions that overlap are one.
-    """
-    merged: list[list[int]] = []
-    for segment, start, end in sorted(regions):
-        if merged and merged[-1][0] == segment and start < merged[-1][2]:
-            merged[-1][2] = max(merged[-1][2], end)
-        else:
-            merged.append([segment, start, end])
-    widths = [end - start for _, start, end in merged]
-    nodes = sum(2 * width - 1 for width in widths)
-    return nodes, sum(width * (width + 1) // 2 for width in widths)
+        Regions that overlap are one.
+        """
+        merged: list[list[int]] = []
+        for segment, start, end in sorted(regions):
+            if merged and merged[-1][0] == segment and start < merged[-1][2]:
+                merged[-1][2] = max(merged[-1][2], end)
+            else:
+                merged.append([segment, start, end])
+        widths = np.array([end - start for _, start, end in merged], dtype=np.int64)
+        nodes = int((2 * widths - 1).sum())
+        return nodes, int(span_counts(widths, self.max_width).sum())

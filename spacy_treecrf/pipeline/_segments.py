@@ -20,8 +20,13 @@ class DocSegments:
     windowed (list[int]): Docs in which `max_length` had to cut.
     """
 
-    def __init__(self, docs: Sequence[Doc], max_length: int) -> None:
-        """docs (Sequence[Doc]): The batch. max_length (int): Longest segment, in tokens."""
+    def __init__(
+        self, docs: Sequence[Doc], max_length: int, max_width: int | None = None
+    ) -> None:
+        """docs (Sequence[Doc]): The batch.
+        max_length (int): Longest segment, in tokens.
+        max_width (int | None): Width limit of the spans; None for none.
+        """
         numbers, starts, lengths, firsts, borders = [], [], [], [], []
         self.windowed: list[int] = []
         offset = 0
@@ -38,7 +43,10 @@ class DocSegments:
         self.doc = _join(numbers)
         self.start = _join(starts)
         self.segments = Segments(
-            _join(firsts), _join(lengths), np.concatenate([np.zeros(0, bool), *borders])
+            _join(firsts),
+            _join(lengths),
+            np.concatenate([np.zeros(0, bool), *borders]),
+            max_width,
         )
 
     @property

@@ -31,6 +31,12 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
         _require(name, cfg, setting, cfg[setting] in values, f"one of {values}")
     for setting in ("latent_labels", "max_length", "n_best"):
         _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
+    width = cfg["max_width"]
+    fits = width is None or width >= 2
+    _require(name, cfg, "max_width", fits, "null or a number of at least 2")
+    fits = width is None or cfg["inference"] == "fused"
+    expected = "null, since torch-struct has no chains of trees"
+    _require(name, cfg, "max_width", fits, expected)
     local = cfg["objective"] == "local"
     fits = not local or cfg["n_best"] == 1
     _require(name, cfg, "n_best", fits, "1, since single spans have no candidate sets")

@@ -15,7 +15,6 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
 from spacy_treecrf.errors import Errors
-from spacy_treecrf.gold import GoldKeys
 from spacy_treecrf.labels import LabelData, LabelSet
 
 from ._configured_pipe import ConfiguredPipe
@@ -90,6 +89,7 @@ FREE_SETTINGS = frozenset(
         "incorrect_spans_key",
         "crossing",
         "max_length",
+        "max_width",
         "annotate_ents",
         "inference",
     }
@@ -121,6 +121,7 @@ Decoder = Literal["cky", "mbr"]
         "incorrect_spans_key": None,
         "crossing": "reduce",
         "max_length": 512,
+        "max_width": None,
         "annotate_ents": False,
         "inference": "fused",
         "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
@@ -156,6 +157,7 @@ def make_treecrf(
     incorrect_spans_key: str | None,
     crossing: Literal["reduce", "error"],
     max_length: int,
+    max_width: int | None,
     annotate_ents: bool,
     inference: Literal["fused", "torch_struct"],
     scorer: Callable[..., dict[str, Any]] | None,
@@ -383,7 +385,7 @@ class TreeCRF(ConfiguredPipe):
         examples = list(examples)
         cut, potentials = scores
         if self._report is None:
-            self._report = GoldReport(self.name, GoldKeys.of(self.cfg))
+            self._report = GoldReport(self.name, self.cfg)
         self._report.restart()
         gold = self._reader().read(examples, cut, self._report)
         self._report.warn()
@@ -442,7 +444,7 @@ class TreeCRF(ConfiguredPipe):
             output.attrs["initial_bias"] = [*odds.tolist(), *[0.0] * n_latent]
         if not sample:
             sample = [Doc(self.vocab, words=["hello"])]
-        segments = DocSegments(sample, self.cfg["max_length"]).segments
+        segments = self._segments(sample).segments
         self.model.initialize(X=(sample, segments))
         if warm_start is not None:
             start_from(self, nlp, warm_start)
@@ -458,9 +460,9 @@ class TreeCRF(ConfiguredPipe):
         from ._gold import gold_labels
         from ._gold_report import GoldReport
 
-        self._report = GoldReport(self.name, GoldKeys.of(self.cfg))
+        self._report = GoldReport(self.name, self.cfg)
         sample: list[Doc] = []
-        prior = LabelPrior()
+        prior = LabelPrior(self.cfg["max_width"])
         for batch in minibatch(examples, CHECKED_AT_A_TIME):
             if collect:
                 for example in batch:
@@ -490,9 +492,12 @@ class TreeCRF(ConfiguredPipe):
         self.cfg["labels"] = labels.as_data()
 
     def _cut(self, docs: Sequence[Doc]) -> DocSegments:
-        cut = DocSegments(docs, self.cfg["max_length"])
+        cut = self._segments(docs)
         self._windows.add(docs, cut)
         return cut
+
+    def _segments(self, docs: Sequence[Doc]) -> DocSegments:
+        return DocSegments(docs, self.cfg["max_length"], self.cfg["max_width"])
 
     def _reader(self) -> "GoldReader":
         from ._gold import GoldReader

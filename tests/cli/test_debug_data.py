@@ -410,6 +410,19 @@ def test_debug_data_windows_are_those_of_the_config(paths, tmp_path):
     assert "windows of at most 20 tokens" in text
 
 
+def test_debug_data_gives_the_share_of_gold_over_the_width_limit(paths, tmp_path):
+    config, _, dev = paths
+    doc = make_doc(" ".join("abcdefgh"), [(0, 7, "X"), (1, 2, "X"), (3, 4, "X")])
+    train = save(tmp_path / "t.spacy", doc, long_doc(450))
+    given = ("--paths.train", train, "--paths.dev", dev)
+    text = text_of(run(config, *given, "--components.treecrf.max_width", "5"))
+    assert "1 of 4 gold spans (25.00%) are wider than max_width = 5" in text
+    assert "max_width = 7 would hold all" in text
+    # Chains are as fast as sentences.
+    assert "have no sentence boundaries and" not in text
+    assert "wider than" not in text_of(run(config, *given))
+
+
 @pytest.mark.parametrize("annotates", [True, False])
 def test_debug_data_cuts_where_the_pipeline_sets_sentences(paths, tmp_path, annotates):
     config, _, dev = paths

@@ -83,7 +83,7 @@ def test_settings_of_prediction_are_obeyed_in_every_way(model, tmp_path):
         assert {key: cfg[key] for key in PREDICTION} == PREDICTION
 
 
-@pytest.mark.parametrize(("setting", "value"), list(PREDICTION.items()))
+@pytest.mark.parametrize(("setting", "value"), [*PREDICTION.items(), ("max_width", 4)])
 def test_settings_of_prediction_are_obeyed_one_by_one(model, setting, value):
     cfg = load(model, **{setting: value}).get_pipe("treecrf").cfg
     plain = spacy.load(model).get_pipe("treecrf").cfg

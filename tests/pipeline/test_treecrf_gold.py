@@ -391,7 +391,7 @@ def rows_of(nlp, example):
     """What is read: observed, missing and incorrect rows, labels as names; counts."""
     pipe = nlp.get_pipe("treecrf")
     reader, cut = pipe._reader(), pipe._cut([example.predicted])
-    report = GoldReport(pipe.name, reader.keys)
+    report = GoldReport(pipe.name, pipe.cfg)
     found = reader.read([example], cut, report)
     names = ["+".join(parts) for parts in reader.parts]
     tables = (found.observed, found.missing, found.incorrect)

@@ -20,6 +20,8 @@ from spacy_treecrf.pipeline.treecrf import TreeCRF
         ("inference", "slow"),
         ("latent_labels", 0),
         ("max_length", 0),
+        ("max_width", 1),
+        ("max_width", -3),
         ("structure_smoothing", 1.0),
         ("structure_smoothing", -0.1),
         ("structure_smoothing", math.nan),
@@ -39,11 +41,23 @@ def test_treecrf_bad_setting_is_named(setting, value):
 
 
 @pytest.mark.parametrize(
-    "config", [{"decoder": "greedy"}, {"max_length": "long"}, {"no_such": 1}]
+    "config",
+    [
+        {"decoder": "greedy"},
+        {"max_length": "long"},
+        {"max_width": "wide"},
+        {"no_such": 1},
+    ],
 )
 def test_treecrf_bad_config_is_refused(config):
     with pytest.raises(ValueError, match=next(iter(config))):
         untrained(**config)
+
+
+def test_treecrf_width_limit_needs_the_inference_that_has_chains():
+    message = r"T002.*'max_width' of pipe 'treecrf'.*torch-struct"
+    with pytest.raises(ValueError, match=message):
+        untrained(max_width=8, inference="torch_struct")
 
 
 def test_treecrf_unknown_setting_is_refused():
