@@ -49,7 +49,7 @@ def potentials_of(nlp, docs):
     with nlp.select_pipes(disable=["treecrf"]):
         docs = list(nlp.pipe(docs))
     pipe = nlp.get_pipe("treecrf")
-    cut = DocSegments(docs, pipe.cfg["max_length"])
+    cut = DocSegments(docs, pipe.cfg["max_length"], pipe.cfg["max_width"])
     settings = loss_settings(pipe.cfg, len(pipe.label_set))
     for chunk in pipe.model.predict((docs, cut.segments)):
         temperature = log_temperature_of(pipe.model, settings)

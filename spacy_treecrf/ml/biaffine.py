@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from spacy_treecrf.structure.spans import SpanIndex
 
 from .pieces import TakeCells, pieces_of
-from .pooling import highest_token
+from .pooling import add_highest_score, highest_token
 from .threads import share_between_threads
 from .types import Segments
 
@@ -224,8 +224,12 @@ class SpanScorer(nn.Module):
                 TakeCells.apply(product.view(-1), cells, pieces.n_ends, n_labels)
             )
             rows.append(where)
-        scores = torch.cat(taken, dim=1)
-        if len(rows) > 1:
+        # Its memory is as large as that of the scores.
+        del product, left
+        if len(rows) == 1:
+            scores = taken.pop()
+        else:
+            scores = torch.cat(taken, dim=1)
             order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
             order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
             scores = scores.index_select(1, order)
@@ -234,6 +238,8 @@ class SpanScorer(nn.Module):
         inner = self.inner(X)
         first = torch.from_numpy(segments.first).to(X.device)
         last = first[index.segment] + index.end - 1
+        if not torch.is_grad_enabled():
+            return add_highest_score(scores, inner, last, index)
         return scores + inner.T.gather(1, highest_token(inner, last, index))
 
 

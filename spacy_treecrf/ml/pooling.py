@@ -1,5 +1,7 @@
 """The highest score of a token within each span, for all spans of some segments."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -14,20 +16,41 @@ def highest_token(scores: Tensor, last: Tensor, index: SpanIndex) -> Tensor:
     index (SpanIndex): The spans.
     RETURNS (Tensor): Row of `scores`, the first of equal ones. Shape: (L, S), int64.
 
-    Cost: O(L S): a span is the span that ends a token earlier, and one more token. The
-        spans of a width are in the order of the first so many of the width before.
+    Cost: O(L S): a span is the span that ends a token earlier, and one more token.
     """
     with torch.no_grad():
         found = last.expand(scores.shape[1], -1).clone()
         values = scores.detach().T.index_select(1, last)
-        before = slice(index.offsets[1], index.offsets[2])
-        for width in range(2, index.widest + 1):
-            first = index.offsets[width]
-            here = slice(first, first + index.counts[width])
-            before = slice(before.start, before.start + index.counts[width])
-            # In place, so that no width needs memory of its own.
+        # In place, so that no width needs memory of its own.
+        for before, here in _widths(index):
             keep = values[:, before] >= values[:, here]
             values[:, here] = torch.where(keep, values[:, before], values[:, here])
             found[:, here] = torch.where(keep, found[:, before], found[:, here])
-            before = here
     return found
+
+
+def add_highest_score(
+    spans: Tensor, scores: Tensor, last: Tensor, index: SpanIndex
+) -> Tensor:
+    """Add to each span the highest score of one of its tokens; without gradients.
+
+    spans (Tensor): What is added to. Shape: (L, S).
+    The other arguments are those of `highest_token`.
+    RETURNS (Tensor): `spans`, changed in place, to the digit what a gather of the
+        highest tokens would add. Shape: (L, S).
+    """
+    values = scores.T.index_select(1, last)
+    for before, here in _widths(index):
+        rows = values[:, here]
+        torch.maximum(values[:, before], rows, out=rows)
+    return spans.add_(values)
+
+
+def _widths(index: SpanIndex) -> Iterator[tuple[slice, slice]]:
+    """Rows of the spans of each width, and of those that end a token earlier.
+
+    The spans of a width are in the order of the first so many of the width before.
+    """
+    for width in range(2, index.widest + 1):
+        count, before = index.counts[width], index.offsets[width - 1]
+        yield slice(before, before + count), index.rows(width)
