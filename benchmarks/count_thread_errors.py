@@ -3,8 +3,8 @@
     python benchmarks/count_thread_errors.py [--encoder FOLDER] [--answers N] [--json FILE]
 
 An answer is what a pipeline writes for a text: entities, and scores or, of an encoder, the
-mean of its output. `ner` is spaCy's own
-pipe, over the same transformer, for comparison: nothing of ours is in it.
+mean of its output. `ner` is spaCy's own pipe, over the same transformer, for comparison:
+nothing of ours is in it.
 """
 
 import argparse
@@ -41,15 +41,20 @@ def answer(doc):
 def count(nlp, texts):
     """Answers whose entities differ, and those with a score off by more than 0.0001."""
     start = time.perf_counter()
-    one = [answer(nlp(text)) for text in texts]
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        many = list(pool.map(lambda text: answer(nlp(text)), texts))
-        batches = [texts[i : i + 50] for i in range(0, len(texts), 50)]
-        piped = pool.map(lambda batch: [answer(d) for d in nlp.pipe(batch)], batches)
-        many_piped = [each for batch in piped for each in batch]
+    batches = [texts[i : i + 50] for i in range(0, len(texts), 50)]
+
+    def call(text):
+        return [answer(nlp(text))]
+
+    def pipe(batch):
+        return [answer(doc) for doc in nlp.pipe(batch)]
+
     wrong = {"texts": len(texts)}
-    for way, others in (("call", many), ("pipe", many_piped)):
-        pairs = list(zip(one, others, strict=True))
+    for way, function, items in (("call", call, texts), ("pipe", pipe, batches)):
+        one = [each for item in items for each in function(item)]
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            many = [each for found in pool.map(function, items) for each in found]
+        pairs = list(zip(one, many, strict=True))
         wrong[f"{way}: entities"] = sum(a[0] != b[0] for a, b in pairs)
         wrong[f"{way}: scores"] = sum(
             not all(
