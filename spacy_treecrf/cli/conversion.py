@@ -52,6 +52,8 @@ class Job:
     max_misaligned: float
     format: Format
     strict: bool = False
+    # Write disjoint spans, as `doc.ents`.
+    flat: bool = False
     # What offsets in characters count; bound into `read`, too.
     offsets: Offsets = field(default_factory=Offsets)
 
@@ -220,7 +222,12 @@ def write(
 
     docs = list(
         make_docs(
-            counted(), job.nlp.vocab, job.spans_key, job.merge_docs, job.keep_spaces
+            counted(),
+            job.nlp.vocab,
+            job.spans_key,
+            job.merge_docs,
+            job.keep_spaces,
+            job.flat,
         )
     )
     counts.docs = len(docs)
@@ -228,7 +235,7 @@ def write(
         show_problems(problems, job)
     else:
         show(problems.messages())
-    write_docbin(docs, out_path, job.keep_ids)
+    write_docbin(docs, out_path, job.keep_ids, job.flat)
     misaligned = n_misaligned(problems) + n_lost_later
     print_counts(counts, misaligned, job.spans_key, problems.n_repairs, is_split)
     if not counts.spans:

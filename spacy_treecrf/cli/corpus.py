@@ -1,5 +1,7 @@
 """`python -m spacy treecrf corpus`: a public corpus as train, dev and test files."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +9,13 @@ from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
 from spacy_treecrf.data.modality import Modality
-from spacy_treecrf.data.public_corpora import CORPORA, find_source
-from spacy_treecrf.data.records import ConversionError
+from spacy_treecrf.data.public_corpora import CORPORA, NEIGHBOURS, find_source
+from spacy_treecrf.data.records import ConversionError, Problems, Sentence
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.pipeline._spans import outermost_spans
 
 from .conversion import Job, convert
-from .readers import Format, make_language, make_reader
+from .readers import Format, Read, make_language, make_reader
 
 
 def corpus_cli(
@@ -38,6 +41,14 @@ def corpus_cli(
             help="Keep id and document as doc.user_data; the file is read more slowly",
         ),
     ] = False,
+    flat: Annotated[
+        bool,
+        Option(
+            "--flat",
+            help="Write the outermost spans alone, to doc.ents; so are flat corpora "
+            "written always",
+        ),
+    ] = False,
 ) -> None:
     """Make the training files of a public corpus.
 
@@ -53,11 +64,13 @@ def corpus_cli(
         source = find_source(corpus, assets)
         msg.info(f"Source: {source.description}")
         nlp = make_language(corpus.lang)
-        read = make_reader(Format(source.format), nlp)
+        flat = flat or corpus.is_flat
+        reader = make_reader(Format(source.format), nlp)
         for split, paths in source.splits.items():
+            read = _read_flat(reader, split if corpus.is_flat else None)
             job = Job(
                 nlp=nlp,
-                read=read,
+                read=read if flat else reader,
                 spans_key=spans_key,
                 merge_docs=False,
                 keep_ids=keep_ids,
@@ -67,6 +80,7 @@ def corpus_cli(
                 # These corpora come with tokens, to which their spans are aligned.
                 max_misaligned=0.0,
                 format=Format(source.format),
+                flat=flat,
             )
             msg.divider(split)
             convert(paths, output / f"{split}.spacy", job)
@@ -74,3 +88,14 @@ def corpus_cli(
         msg.fail("Stopped")
         echo(str(error))
         raise Exit(1) from error
+
+
+def _read_flat(read: Read, split: str | None) -> Read:
+    """A reader of the outermost spans alone; in a named split, of numbered documents."""
+
+    def read_flat(path: Path, problems: Problems) -> Iterator[Sentence]:
+        for i, sentence in enumerate(read(path, problems)):
+            doc = sentence.doc if split is None else f"{split}-{i // NEIGHBOURS}"
+            yield replace(sentence, spans=outermost_spans(sentence.spans), doc=doc)
+
+    return read_flat

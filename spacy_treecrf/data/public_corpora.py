@@ -5,10 +5,12 @@ the uniform format. Otherwise the files are read that their authors publish, und
 own names, from a folder of assets; archives are unpacked beside themselves.
 """
 
+import csv
+import io
 import os
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,13 @@ GUM_HEADING = re.compile(r"##\s+(\S+)")
 GUM_DOCUMENT = re.compile(r"\s*\*\s+(\S+)")
 # The public files have underscores in place of the words of these documents.
 GUM_WITHOUT_WORDS = "_reddit_"
+GMB_TABLE = "ner_dataset.csv"
+# The published names of the splits of CoNLL-2002.
+CONLL2002 = {"train": "train", "dev": "testa", "test": "testb"}
+# The flat corpora keep the order of their texts, but not the borders between them.
+NEIGHBOURS = 40
+
+Column = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class PublicCorpus:
     lang (str): Language code.
     format (str): Format of the original files, a name of `treecrf convert`.
     originals (Callable): From the folder of its assets to the files of each split.
+    is_flat (bool): Whether its entities never nest; so many neighbouring sentences
+        (`NEIGHBOURS`) are then taken for a document.
     """
 
     name: str
@@ -42,6 +53,7 @@ class PublicCorpus:
     lang: str
     format: str
     originals: Callable[[Path], dict[str, list[Path]]]
+    is_flat: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ def find_source(
     """
     copy = environ.get(VARIABLE)
     if copy:
-        folder = Path(copy) / corpus.folder
+        folder = _copy_of(corpus, Path(copy))
         splits = {split: [folder / f"{split}.jsonl.gz"] for split in SPLITS}
         for (path,) in splits.values():
             if not path.exists():
@@ -87,6 +99,15 @@ def find_source(
             Errors.T110.format(path=error.filename, variable=VARIABLE)
         ) from error
     return Source(corpus.format, splits, f"original files in {folder}")
+
+
+def _copy_of(corpus: PublicCorpus, copy: Path) -> Path:
+    """The folder of a corpus in a local copy, at its top or in a folder of some kind."""
+    top = copy / corpus.folder
+    found = [] if top.exists() else sorted(copy.glob(f"*/{corpus.folder}"))
+    # What lies beside other originals need not be in the uniform format.
+    found = [path for path in found if (path / "train.jsonl.gz").exists()]
+    return found[0] if found else top
 
 
 def _litbank(folder: Path) -> dict[str, list[Path]]:
@@ -140,6 +161,51 @@ def _gum_splits(table: Path) -> dict[str, list[str]]:
                 )
             )
     return splits
+
+
+def _gmb(folder: Path) -> dict[str, list[Path]]:
+    """One table of words and tags; the splits are 80/10/10% of its sentences in order."""
+    archive = folder / f"{GMB_TABLE}.zip"
+    table = _member(_unpack(archive, rf"/{GMB_TABLE}$"), stem(Path(GMB_TABLE)), archive)
+    sentences: list[list[tuple[str, str]]] = []
+    # Words may hold a carriage return or a quoted line end.
+    text = io.StringIO(table.read_bytes().decode("latin-1"), newline="")
+    for row in csv.DictReader(text):
+        if row["Sentence #"]:
+            sentences.append([])
+        if word := row["Word"].strip(" "):
+            sentences[-1].append((word, row["Tag"]))
+    sentences = [rows for rows in sentences if rows]
+    first, second = (len(sentences) * tenths // 10 for tenths in (8, 9))
+    parts = (sentences[:first], sentences[first:second], sentences[second:])
+    return {
+        split: [_write_columns(table.with_name(f"{split}.tsv"), part)]
+        for split, part in zip(SPLITS, parts, strict=True)
+    }
+
+
+def _conll2002_es(folder: Path) -> dict[str, list[Path]]:
+    """Columns of words, parts of speech and IOB tags in an archive, of which one goes."""
+    archive = folder / "conll2002.zip"
+    splits = {}
+    for split, part in CONLL2002.items():
+        (path,) = _unpack(archive, rf"/esp\.{part}$").values()
+        blocks: list[list[tuple[str, str]]] = [[]]
+        for _, line in read_lines(path):
+            columns = line.split()
+            if columns:
+                blocks[-1].append((columns[0], columns[-1]))
+            elif blocks[-1]:
+                blocks.append([])
+        splits[split] = [_write_columns(path.with_name(f"{split}.tsv"), blocks)]
+    return splits
+
+
+def _write_columns(path: Path, sentences: Iterable[Column]) -> Path:
+    """Write sentences as columns of words and tags."""
+    blocks = ("".join(f"{word}\t{tag}\n" for word, tag in rows) for rows in sentences)
+    path.write_text("\n".join(blocks), encoding="utf8")
+    return path
 
 
 def _existing(path: Path) -> Path:
@@ -196,5 +262,14 @@ CORPORA = {
         PublicCorpus("germeval", "germeval2014", "de", "iob-layers", _germeval),
         PublicCorpus("genia", "genia", "en", "iob-layers", _genia),
         PublicCorpus("gum", "gum", "en", "conllu", _gum),
+        PublicCorpus("gmb", "gmb", "en", "iob-layers", _gmb, is_flat=True),
+        PublicCorpus(
+            "conll2002_es",
+            "conll2002_es",
+            "es",
+            "iob-layers",
+            _conll2002_es,
+            is_flat=True,
+        ),
     )
 }

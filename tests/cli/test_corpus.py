@@ -67,7 +67,33 @@ def fake_gum(folder):
     make_zip(folder / "gum.zip", {"gum-0/splits.md": f"# Splits\n{table}", **members})
 
 
+# The same names without the nested one; GMB has its words in one table.
+FLAT = [("Bank of China", [(0, 3, "ORG")]), ("Nothing", [])]
+TAGS = {"Bank": "B-ORG", "of": "I-ORG", "China": "I-ORG", "Nothing": "O"}
+
+
+def fake_gmb(folder):
+    words = "".join(
+        f"{'' if i else 'Sentence: 1'},{word},NN,{TAGS.get(word, 'O')}\n"
+        for text, _ in FLAT
+        for i, word in enumerate([*text.split(), " "])
+    )
+    table = "Sentence #,Word,POS,Tag\n" + 10 * words
+    make_zip(folder / "ner_dataset.csv.zip", {"ner_dataset.csv": table})
+
+
+def fake_conll2002_es(folder):
+    text = "\n".join(
+        "".join(f"{word} NC {TAGS[word]}\n" for word in text.split())
+        for text, _ in FLAT
+    )
+    names = ("esp.train", "esp.testa", "esp.testb", "ned.train")
+    make_zip(folder / "conll2002.zip", {f"conll2002/{n}": text for n in names})
+
+
 FAKES = {
+    "gmb": fake_gmb,
+    "conll2002_es": fake_conll2002_es,
     "litbank": fake_litbank,
     "germeval": fake_germeval,
     "genia": fake_genia,
@@ -95,6 +121,28 @@ def read(path, key="nested"):
     ]
 
 
+def read_ents(path):
+    docs = list(DocBin().from_disk(path).get_docs(VOCAB))
+    assert not any(doc.spans for doc in docs)
+    # What is outside an entity is annotated as such.
+    assert all(token.ent_iob_ for doc in docs for token in doc)
+    return [
+        (doc.text.strip(), [(e.start, e.end, e.label_) for e in doc.ents])
+        for doc in docs
+    ]
+
+
+def assert_expected(name, folder, n_train=1):
+    """Each split has the sentences of the fakes, the training set so many times."""
+    for split in SPLITS:
+        path = folder / f"{split}.spacy"
+        times = n_train if split == "train" else 1
+        if CORPORA[name].is_flat:
+            assert read_ents(path) == FLAT * times
+        else:
+            assert read(path) == EXPECTED * times
+
+
 def flat(output):
     return " ".join(output.split())
 
@@ -110,8 +158,7 @@ def test_corpus_from_original_files(tmp_path, name):
     result = run(name, out, "--assets", assets)
     assert result.exit_code == 0, result.output
     assert "original files in" in flat(result.output)
-    for split in SPLITS:
-        assert read(out / f"{split}.spacy") == EXPECTED
+    assert_expected(name, out, n_train=8 if name == "gmb" else 1)
 
 
 @pytest.mark.parametrize("name", sorted(CORPORA))
@@ -123,8 +170,39 @@ def test_corpus_from_local_copy(tmp_path, name):
     result = run(name, out, "--assets", tmp_path / "assets", copy=copy)
     assert result.exit_code == 0, result.output
     assert f"(from {VARIABLE})" in flat(result.output)
+    assert_expected(name, out)
+
+
+def test_corpus_local_copy_in_a_folder_of_its_kind(tmp_path):
+    copy, out = tmp_path / "copy", tmp_path / "out"
+    fake_local_copy(copy / "research_only" / "conll2002_es")
+    (copy / "raw" / "conll2002_es").mkdir(parents=True)
+    result = run("conll2002_es", out, copy=copy)
+    assert result.exit_code == 0, result.output
+    assert_expected("conll2002_es", out)
+
+
+@pytest.mark.parametrize("name", ["gmb", "conll2002_es"])
+def test_corpus_flat_numbers_documents(tmp_path, name):
+    folder = tmp_path / "copy" / name
+    folder.mkdir(parents=True)
+    lines = 41 * [json.dumps({"tokens": ["Bank"], "spans": [], "doc": None}) + "\n"]
     for split in SPLITS:
-        assert read(out / f"{split}.spacy") == EXPECTED
+        (folder / f"{split}.jsonl.gz").write_bytes(
+            gzip.compress("".join(lines).encode())
+        )
+    result = run(name, tmp_path / "out", "--keep-ids", copy=tmp_path / "copy")
+    assert result.exit_code == 0, result.output
+    docs = DocBin().from_disk(tmp_path / "out" / "dev.spacy").get_docs(VOCAB)
+    names = [doc.user_data["doc"] for doc in docs]
+    assert names == 40 * ["dev-0"] + ["dev-1"]
+
+
+def test_corpus_flat_on_demand(tmp_path):
+    fake_genia(tmp_path / "genia")
+    result = run("genia", tmp_path / "out", "--assets", tmp_path, "--flat")
+    assert result.exit_code == 0, result.output
+    assert read_ents(tmp_path / "out" / "test.spacy") == FLAT
 
 
 def test_corpus_limit_is_of_training_sentences(tmp_path):
@@ -184,7 +262,9 @@ def test_corpus_local_copy_without_the_corpus(tmp_path):
 def test_corpus_unknown_name(tmp_path):
     result = run("ace", tmp_path)
     assert result.exit_code == 1
-    assert "Known: genia, germeval, gum, litbank" in flat(result.output)
+    assert "Known: conll2002_es, genia, germeval, gmb, gum, litbank" in flat(
+        result.output
+    )
 
 
 def test_corpus_archives_write_nowhere_else(tmp_path):
