@@ -4,14 +4,20 @@ Each system is trained once per learning rate with the search budget; the rate w
 best development F1 is trained again with the full budget (unless that is the same), its
 threshold is chosen on the development set, and the test set is scored once.
 
-    python benchmarks/compare_ner.py --corpus corpus/litbank --name litbank_cnn \
-        --encoder cnn --systems treecrf local spancat8 spancat16 \
-        --search-steps 300 --steps 1200 --rates 0.0005 0.001 0.002
+    python benchmarks/compare_ner.py litbank_cnn
+    python benchmarks/compare_ner.py litbank_cnn_seed1 --systems treecrf --force
+
+run what benchmarks/experiments.toml says of that comparison, with all of its seeds or with
+one, unless it has a result. A corpus that is not in the table is described by options:
+
+    python benchmarks/compare_ner.py mine_cnn --corpus corpus/mine --steps 1200 \
+        --systems treecrf spancat8 --search-steps 300 --rates 0.0005 0.001 0.002
 
 Results: benchmarks/results/ner/NAME.SYSTEM.json. `report_ner.py` makes the tables.
 """
 
 import argparse
+import copy
 import json
 import os
 import sys
@@ -20,6 +26,7 @@ from pathlib import Path
 
 import spacy
 import torch
+from experiments import load_experiments, unknown
 from spacy.scorer import PRFScore
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
@@ -28,6 +35,7 @@ from spacy.util import load_config
 from spacy_treecrf.data.corpus_reader import FastCorpus
 
 ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "ner"
 KEY = "nested"
 THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 19)]
 # Spans that spancat's default suggester can reach.
@@ -97,7 +105,10 @@ def make_config(args, pipe, settings, rate, steps):
         **settings,
     }
     if args.encoder != "cnn":
-        overrides["components.transformer.model.name"] = args.encoder
+        # A folder of this project, wherever the script runs, or a name of a hub.
+        folder = ROOT / args.encoder
+        name = str(folder) if folder.exists() else args.encoder
+        overrides["components.transformer.model.name"] = name
     return load_config(ROOT / "configs" / f"{pipe}{suffix}.cfg", overrides=overrides)
 
 
@@ -238,7 +249,7 @@ def run(args, system):
         "versions": {"spacy": spacy.__version__, "torch": torch.__version__},
         "test": summary(gold, found),
     }
-    out = ROOT / "benchmarks" / "results" / "ner" / f"{args.name}.{system}.json"
+    out = result_path(args.name, system)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result) + "\n", encoding="utf8")
     print(
@@ -248,25 +259,72 @@ def run(args, system):
     )
 
 
+def result_path(name, system):
+    return RESULTS / f"{name}.{system}.json"
+
+
+def plan(args):
+    """What to run; RETURNS (list[tuple[Namespace, str]]): Settings and systems."""
+    if args.corpus is not None:
+        if not (args.systems and args.rates and args.steps):
+            raise SystemExit("--corpus needs --systems, --rates and --steps.")
+        args.seed = args.seed or 0
+        args.encoder = args.encoder or "cnn"
+        args.search_steps = args.search_steps or args.steps
+        return [(args, system) for system in args.systems]
+    own = ("train", "encoder", "rates", "steps", "search_steps", "seed")
+    if given := [name for name in own if getattr(args, name) is not None]:
+        option = given[0].replace("_", "-")
+        raise SystemExit(
+            f"--{option} needs --corpus: the table says it of {args.name}."
+        )
+    table = load_experiments("ner")
+    base, _, seed = args.name.partition("_seed")
+    if base not in table:
+        raise SystemExit(unknown(args.name, table))
+    planned = []
+    for row in table[base]["runs"]:
+        for one in row.get("seeds", [0]):
+            if seed not in ("", str(one)):
+                continue
+            settings = copy.copy(args)
+            settings.name = f"{base}_seed{one}" if one else base
+            settings.corpus = ROOT / "corpus" / table[base]["corpus"]
+            settings.encoder = table[base]["encoder"]
+            settings.steps = table[base]["steps"]
+            settings.search_steps = row.get("search_steps", settings.steps)
+            settings.rates, settings.seed = row["rates"], one
+            planned += [(settings, system) for system in row["systems"]]
+    found = {system for _, system in planned}
+    if missing := set(args.systems or found) - found:
+        raise SystemExit(f"{args.name} has no {', '.join(sorted(missing))}.")
+    return [one for one in planned if not args.systems or one[1] in args.systems]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("name", help="of the table, also with _seedN; or a new one")
+    parser.add_argument("--systems", nargs="+", choices=sorted(SYSTEMS))
+    parser.add_argument("--force", action="store_true", help="also what has a result")
+    parser.add_argument("--corpus", type=Path, help="a folder, for a new name")
     parser.add_argument("--train", type=Path, help="another training file")
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--encoder", default="cnn", help="cnn, or a transformer's name")
-    parser.add_argument("--systems", nargs="+", choices=sorted(SYSTEMS), required=True)
-    parser.add_argument("--rates", nargs="+", type=float, required=True)
-    parser.add_argument("--search-steps", type=int, default=300)
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--encoder", help="cnn (default), or a transformer's name")
+    parser.add_argument("--rates", nargs="+", type=float)
+    parser.add_argument("--search-steps", type=int)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--gpu-id", type=int, default=-1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--models", type=Path, default=ROOT / "training" / "compare")
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(args.threads)
-    for system in args.systems:
-        run(args, system)
+    for settings, system in plan(args):
+        path = result_path(settings.name, system)
+        if path.exists() and not args.force:
+            print(f"{path.name} exists", flush=True)
+            continue
+        run(settings, system)
 
 
 if __name__ == "__main__":

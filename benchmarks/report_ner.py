@@ -183,7 +183,8 @@ def main():
         "",
         "Written by `python benchmarks/report_ner.py --out "
         "benchmarks/results/ner/README.md` from the JSON files beside it; the command of "
-        "each file is in `project.yml` (workflows `compare-*`).",
+        "the file NAME.SYSTEM.json is `python benchmarks/compare_ner.py NAME --systems "
+        "SYSTEM --force`, with the settings of `benchmarks/experiments.toml`.",
     ]
     results = read_results(args.folder)
     main_results = {name: results[name] for name in MAIN if name in results}

@@ -1,14 +1,13 @@
 """Train the rerankers over one base pipe and score them beside it and the oracle.
 
-    python benchmarks/rerank_experiments.py --base identifinder --corpus gmb \
-        --model training/rerank/identifinder_gmb/model-last \
-        --train corpus/gmb/jackknife.identifinder.spacy \
-        --dev corpus/gmb/dev.spacy --test corpus/gmb/test.spacy
+    python benchmarks/rerank_experiments.py [maxent_ner_gmb ...] [--force]
 
-`--model` is the base pipe trained on the whole training set, with n_best = 20; `--train`
-the DocBin of `python -m spacy treecrf jackknife`. Rounds of boosting are chosen on dev, as
-far as the settings given by `--settings` leave them to it; the test set is scored once a
-method. Writes the rows of this base and corpus into benchmarks/results/rerank.json;
+does what benchmarks/experiments.toml says of these, or of all: trains the base pipe on
+the whole training set, with n_best = 20, into training/rerank/NAME; writes candidates by
+`python -m spacy treecrf jackknife` into corpus/candidates/NAME.spacy; trains and scores
+the rerankers. What is there is not made again. Rounds of boosting are chosen on dev, as
+far as the settings of the table leave them to it; the test set is scored once a method.
+Writes the rows of each base and corpus into benchmarks/results/rerank.json;
 "seconds" is CPU time on one thread: training a reranker, or decoding the test set (base).
 """
 
@@ -20,6 +19,9 @@ import argparse
 import cProfile
 import json
 import pstats
+import shlex
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import spacy
+from experiments import load_experiments, unknown
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -35,7 +38,8 @@ from spacy_treecrf.data.candidates import DecodedDoc, candidate_groups, pack_can
 from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.pipeline.candidate_groups import aligned_gold
 
-RESULTS = Path(__file__).parent / "results" / "rerank.json"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "rerank.json"
 METHODS = ("boosting", "voted_perceptron", "averaged_perceptron")
 N_BEST = 20
 Spans = set[tuple[int, int, str]]
@@ -230,38 +234,85 @@ def run(args: argparse.Namespace) -> tuple[list[dict], dict]:
     return rows, details
 
 
+def make_calls(name: str, experiment: dict) -> list[tuple[Path, list[str]]]:
+    """The commands that make base and candidates, with what each writes."""
+    base = experiment["base"]
+    corpus = f"corpus/{experiment['folder']}"
+    config = f"configs/{base}.cfg"
+    overrides = {
+        "paths.train": f"{corpus}/train.spacy",
+        "paths.dev": f"{corpus}/dev.spacy",
+        "nlp.lang": experiment["lang"],
+        **experiment["train"],
+    }
+    options = [x for key, value in overrides.items() for x in (f"--{key}", str(value))]
+    model = f"training/rerank/{name}"
+    candidates = f"corpus/candidates/{name}.spacy"
+    train = ["-m", "spacy", "train", config, "--output", model, *options]
+    train += [f"--components.{base}.n_best", str(N_BEST)]
+    jackknife = ["-m", "spacy", "treecrf", "jackknife", config, candidates]
+    jackknife += ["--folds", str(experiment["folds"]), *options]
+    return [
+        (ROOT / model / "model-last", train),
+        (ROOT / candidates, jackknife),
+    ]
+
+
+def read_table(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Experiments of the table, all if none is named, with all of their settings."""
+    table = load_experiments("rerank")
+    for name in names:
+        if name not in table:
+            raise SystemExit(unknown(name, table))
+    found = {}
+    for name in names or table:
+        one = {"train": {}, "settings": {}, **table[name]}
+        one["base"] = name.removesuffix(f"_{one['corpus']}")
+        found[name] = {"folder": one["corpus"], **one}
+    return found
+
+
+def merge(report: dict[str, list], rows: list[dict], details: dict) -> None:
+    """Put what was found in the place of what stood for its base and corpus."""
+    mine = (details["base"], details["corpus"])
+    for name, new in (("rows", rows), ("details", [details])):
+        kept = [row for row in report[name] if (row["base"], row["corpus"]) != mine]
+        report[name] = sorted(kept + new, key=lambda r: (r["base"], r["corpus"]))
+
+
 def main() -> None:
-    """Run one base and corpus; keep the rows of all others."""
+    """Run what has no result; keep the rows of all others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--base", required=True, choices=["maxent_ner", "identifinder", "treecrf"]
-    )
-    parser.add_argument("--corpus", required=True, help="Its name")
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--train", type=Path, required=True)
-    parser.add_argument("--dev", type=Path, required=True)
-    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("--force", action="store_true", help="also what has a result")
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    parser.add_argument(
-        "--settings",
-        type=json.loads,
-        default={},
-        help="JSON: settings of `ner_reranker` by method",
-    )
     parser.add_argument(
         "--profile", type=int, default=0, help="Print so many functions of reranking"
     )
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    rows, details = run(args)
     report: dict[str, list] = {"rows": [], "details": []}
     if args.out.exists():
         report = json.loads(args.out.read_text(encoding="utf8"))
-    mine = (args.base, args.corpus)
-    for name, new in (("rows", rows), ("details", [details])):
-        kept = [row for row in report[name] if (row["base"], row["corpus"]) != mine]
-        report[name] = sorted(kept + new, key=lambda r: (r["base"], r["corpus"]))
-    args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
+    done = {(row["base"], row["corpus"]) for row in report["details"]}
+    for name, experiment in read_table(args.names).items():
+        if (experiment["base"], experiment["corpus"]) in done and not args.force:
+            print(f"{name} has a result", flush=True)
+            continue
+        calls = make_calls(name, experiment)
+        for made, words in calls:
+            if not made.exists():
+                print(shlex.join(["python", *words]), flush=True)
+                made.parent.mkdir(parents=True, exist_ok=True)
+                subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+        (model, _), (candidates, _) = calls
+        folder = ROOT / "corpus" / experiment["folder"]
+        args.base, args.corpus = experiment["base"], experiment["corpus"]
+        args.settings = experiment["settings"]
+        args.model, args.train = model, candidates
+        args.dev, args.test = folder / "dev.spacy", folder / "test.spacy"
+        merge(report, *run(args))
+        args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def test_configs_steps_are_those_of_the_schedule(path):
 def test_configs_have_the_rates_of_the_workflows():
     project = srsly.read_yaml(ROOT / "project.yml")
     calls = [call for command in project["commands"] for call in command["script"]]
-    rates = re.findall(r"initial_rate (\S+)", " ".join(calls))
+    rates = re.findall(r"(?:initial_rate|--rate) (\S+)", " ".join(calls))
     # Only where the budget, or the encoder, is not that of the config.
     assert set(rates) == {"${vars.quickstart_rate}", "${vars.minilm_rate}"}
 

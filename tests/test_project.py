@@ -1,4 +1,4 @@
-"""project.yml: its schema, paths, configs and calls; the quickstart runs end to end."""
+"""Both project.yml: schema, paths, configs and calls; the quickstart runs end to end."""
 
 import argparse
 import json
@@ -23,78 +23,124 @@ from weasel.util import load_project_config
 from spacy_treecrf.cli import app as treecrf_app
 
 ROOT = Path(__file__).parent.parent
-PROJECT = load_project_config(ROOT, interpolate=True)
-COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
+# By the folder that each project is run in.
+PROJECTS = {
+    folder: load_project_config(ROOT / folder, interpolate=True)
+    for folder in (".", "benchmarks")
+}
+COMMANDS = {
+    (folder, command["name"]): command
+    for folder, project in PROJECTS.items()
+    for command in project["commands"]
+}
+each_command = pytest.mark.parametrize(("folder", "name"), COMMANDS)
 CALLS = [
-    pytest.param(name, i, id=f"{name}-{i}")
-    for name, command in COMMANDS.items()
+    pytest.param(folder, name, i, id=f"{folder}-{name}-{i}")
+    for (folder, name), command in COMMANDS.items()
     for i, _ in enumerate(command["script"])
 ]
+# Imported as its own commands would, without a package.
+TRAIN = runpy.run_path(str(ROOT / "scripts" / "train.py"))
+SPLITS = ("train", "dev", "test")
 
 
-def call(name, i):
-    """Words of one call of a command."""
-    return shlex.split(COMMANDS[name]["script"][i])
+def made_by(folder, command):
+    """What a command writes, seen from the root."""
+    paths = [*command.get("outputs", []), *command.get("outputs_no_cache", [])]
+    return {os.path.normpath(os.path.join(folder, path)) for path in paths}
+
+
+def needs(folder, command):
+    """What a command depends on, seen from the root."""
+    return [os.path.normpath(os.path.join(folder, p)) for p in command.get("deps", [])]
 
 
 def made_paths():
     """Everything that commands write or `project assets` fetches."""
-    made = {asset["dest"] for asset in PROJECT["assets"]}
-    for command in COMMANDS.values():
-        made.update(command.get("outputs", []))
-        made.update(command.get("outputs_no_cache", []))
+    made = {asset["dest"] for asset in PROJECTS["."]["assets"]}
+    for (folder, _), command in COMMANDS.items():
+        made |= made_by(folder, command)
     return made
 
 
-def test_project_fits_the_schema():
-    assert validate(ProjectConfigSchema, dict(PROJECT)) == []
+@pytest.mark.parametrize("folder", PROJECTS)
+def test_project_fits_the_schema(folder):
+    assert validate(ProjectConfigSchema, dict(PROJECTS[folder])) == []
+
+
+def test_project_is_small():
+    assert (ROOT / "project.yml").stat().st_size <= 16_000
 
 
 def test_project_has_its_workflows():
-    expected = "quickstart litbank germeval genia gum identifinder rerank"
-    assert set(expected.split()) < set(PROJECT["workflows"])
-    assert not set(PROJECT["workflows"]) & set(COMMANDS)
+    expected = {"quickstart", "nested", "identifinder", "maxent", "rerank", "all"}
+    for corpus in ("litbank", "germeval", "genia", "gum"):
+        expected |= {corpus, f"{corpus}-spancat", f"{corpus}-trf"}
+    for corpus in ("litbank", "genia"):
+        kinds = ("trf-spancat", "paper", "paper-spancat", "minilm")
+        expected |= {f"{corpus}-{kind}" for kind in kinds}
+    assert expected == set(PROJECTS["."]["workflows"])
+    compared = {"compare-litbank", "compare-germeval", "compare-genia", "compare-gum"}
+    compared |= {"compare-minilm", "identifinder", "speed"}
+    assert compared == set(PROJECTS["benchmarks"]["workflows"])
 
 
-def test_project_names_are_unique():
-    assert len(COMMANDS) == len(PROJECT["commands"])
+@pytest.mark.parametrize("folder", PROJECTS)
+def test_project_names_are_unique(folder):
+    project = PROJECTS[folder]
+    names = [command["name"] for command in project["commands"]]
+    assert len(set(names)) == len(names)
+    assert not set(project["workflows"]) & set(names)
+    used = {name for names in project["workflows"].values() for name in names}
+    assert used == set(names)
 
 
-@pytest.mark.parametrize("workflow", sorted(PROJECT["workflows"]))
-def test_project_workflow_makes_what_it_needs(workflow):
-    ready = {asset["dest"] for asset in PROJECT["assets"]}
-    for name in PROJECT["workflows"][workflow]:
-        command = COMMANDS[name]
-        for path in command.get("deps", []):
+@pytest.mark.parametrize(
+    ("folder", "workflow"),
+    [(f, w) for f, project in PROJECTS.items() for w in sorted(project["workflows"])],
+)
+def test_project_workflow_makes_what_it_needs(folder, workflow):
+    ready = {asset["dest"] for asset in PROJECTS["."]["assets"]}
+    for name in PROJECTS[folder]["workflows"][workflow]:
+        command = COMMANDS[folder, name]
+        for path in needs(folder, command):
             assert path in ready or is_tracked(path), f"{name} needs {path} too early"
-        ready.update(command.get("outputs", []))
-        ready.update(command.get("outputs_no_cache", []))
+        ready |= made_by(folder, command)
 
 
 def is_tracked(path):
     """Whether a path is part of the repository, and not only on this machine."""
-    return (ROOT / path).exists() and path not in made_paths()
+    is_result = path.startswith("benchmarks/results/")
+    return (ROOT / path).exists() and (is_result or path not in made_paths())
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_project_command_says_what_it_does(name):
-    command = COMMANDS[name]
+@each_command
+def test_project_command_says_what_it_does(folder, name):
+    command = COMMANDS[folder, name]
     assert command["help"]
     assert command["deps"]
-    for path in command["deps"]:
+    for path in needs(folder, command):
         assert path in made_paths() or is_tracked(path), path
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_project_configs_are_dependencies(name):
-    command = COMMANDS[name]
-    for path in re.findall(r"configs/\w+\.cfg", " ".join(command["script"])):
+@each_command
+def test_project_configs_are_dependencies(folder, name):
+    command = COMMANDS[folder, name]
+    script = " ".join(command["script"])
+    paths = re.findall(r"configs/\w+\.cfg", script)
+    for line in command["script"]:
+        _, path, *args = shlex.split(line)
+        if path == "scripts/train.py":
+            parsed = TRAIN["make_parser"]().parse_args(args)
+            paths.append(f"configs/{parsed.config}.cfg")
+            assert f"corpus/{parsed.corpus}" in command["deps"]
+    for path in paths:
         assert (ROOT / path).is_file()
         assert path in command["deps"]
 
 
 def test_project_assets_are_pinned_and_extra():
-    for asset in PROJECT["assets"]:
+    for asset in PROJECTS["."]["assets"]:
         # A commit, not a branch: the data do not change under a workflow.
         assert re.search(r"/[0-9a-f]{40}(/|$)", asset["url"]), asset["url"]
         # weasel rewrites other addresses of this host.
@@ -112,6 +158,9 @@ def stub_inputs(folder):
             path.touch()
         else:
             path.mkdir(parents=True, exist_ok=True)
+    for corpus in (folder / "corpus").iterdir():
+        for split in SPLITS:
+            (corpus / f"{split}.spacy").touch()
     for name in ("configs", "benchmarks", "assets/quickstart"):
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True, symlinks=True)
 
@@ -127,15 +176,25 @@ class Parsed(Exception):
     """Raised instead of running a script whose arguments parse."""
 
 
-@pytest.mark.parametrize(("name", "i"), CALLS)
-def test_project_calls_parse(stubs, monkeypatch, name, i):
-    monkeypatch.chdir(stubs)
-    python, *words = call(name, i)
+@pytest.mark.parametrize(("folder", "name", "i"), CALLS)
+def test_project_calls_parse(stubs, monkeypatch, folder, name, i):
+    monkeypatch.chdir(stubs / folder)
+    python, *words = shlex.split(COMMANDS[folder, name]["script"][i])
     assert python == "python"
+    assert_parses(words, monkeypatch, folder)
+
+
+def assert_parses(words, monkeypatch, folder="."):
+    """The words of a call behind the interpreter, in the folder that it is run in."""
     if words[:2] == ["-m", "pip"]:
         return
     if words[:2] != ["-m", "spacy"]:
-        parse_script(words[0], words[1:], monkeypatch)
+        parse_script(ROOT / folder / words[0], words[1:], monkeypatch)
+        return
+    if words[2:4] == ["project", "run"]:
+        target = os.path.normpath(os.path.join(folder, words[5]))
+        assert (target, words[4]) in COMMANDS
+        assert not words[6:]
         return
     # spaCy adds the sub-commands of entry points only when it runs.
     is_ours = words[2] == treecrf_app.info.name
@@ -166,8 +225,7 @@ def check_overrides(path, overrides):
             section = section[part]
 
 
-def parse_script(path, args, monkeypatch):
-    script = ROOT / path
+def parse_script(script, args, monkeypatch):
     if "argparse" not in script.read_text(encoding="utf8"):
         assert not args
         return
@@ -184,22 +242,69 @@ def parse_script(path, args, monkeypatch):
         runpy.run_path(str(script), run_name="__main__")
 
 
-def test_project_gpu_id_reaches_the_commands():
+@each_command
+def test_project_training_runs_what_spacy_knows(stubs, monkeypatch, folder, name):
+    monkeypatch.chdir(stubs)
+    command = COMMANDS[folder, name]
+    for line in command["script"]:
+        _, path, *args = shlex.split(line)
+        if path != "scripts/train.py":
+            continue
+        train, evaluate, report = TRAIN["make_calls"](
+            TRAIN["make_parser"]().parse_args(args)
+        )
+        # Its scores are what the workflow says that it makes.
+        output = evaluate[evaluate.index("--output") + 1]
+        assert command.get("outputs", [output]) == [output]
+        model = Path(evaluate[3])
+        assert model.parent == Path(train[train.index("--output") + 1])
+        model.mkdir(parents=True, exist_ok=True)
+        Path(output).touch()
+        for words in (train, evaluate, report):
+            assert_parses(words, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "absent"),
+    [
+        ("treecrf germeval", ["--nlp.lang de"], ["initial_rate", "total_steps"]),
+        ("treecrf mine", [], ["nlp.lang"]),
+        ("spancat_trf genia --encoder x/y --rate 2e-5 --steps 9 --gpu-id 1", [
+            "--components.transformer.model.name x/y",
+            "--training.optimizer.learn_rate.initial_rate 2e-5",
+            "--training.optimizer.learn_rate.total_steps 9",
+            "--components.spancat.spans_key nested",
+            "--gpu-id 1",
+        ], []),
+        ("identifinder conll2002_es --gpu-id 1", ["--nlp.lang es"], ["--gpu-id"]),
+    ],
+)  # fmt: skip
+def test_project_training_takes_settings(words, expected, absent):
+    train, *_ = TRAIN["make_calls"](TRAIN["make_parser"]().parse_args(words.split()))
+    line = " ".join(train)
+    assert all(part in line for part in expected)
+    assert not any(part in line for part in absent)
+
+
+@pytest.mark.parametrize(
+    "words", ["treecrf genia --encoder x", "maxent_ner gmb --rate 1"]
+)
+def test_project_training_refuses_what_a_config_lacks(words):
+    args = TRAIN["make_parser"]().parse_args(words.split())
+    with pytest.raises(SystemExit, match="has none to set"):
+        TRAIN["make_calls"](args)
+
+
+@pytest.mark.parametrize("folder", PROJECTS)
+def test_project_gpu_id_reaches_the_commands(folder):
     overridden = load_project_config(
-        ROOT, interpolate=True, overrides={"vars.gpu_id": 3}
+        ROOT / folder, interpolate=True, overrides={"vars.gpu_id": 3}
     )
-    count = 0
-    for command in overridden["commands"]:
-        for line in command["script"]:
-            # The flat pipes have no use for a GPU.
-            if re.search(r"identifinder|-flat", command["name"]):
-                assert "--gpu-id" not in line
-            elif re.search(
-                r"spacy (train|evaluate)|treecrf visualize|compare_ner", line
-            ):
-                assert "--gpu-id 3" in line
-                count += 1
-    assert count > 10
+    pattern = r"spacy (train|evaluate)|treecrf visualize|compare_ner|scripts/train.py"
+    lines = [line for command in overridden["commands"] for line in command["script"]]
+    trained = [line for line in lines if re.search(pattern, line)]
+    assert trained
+    assert all("--gpu-id 3" in line for line in trained)
 
 
 @pytest.mark.parametrize("name", ["treecrf_paper", "spancat_paper"])
