@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+import srsly
 from table_scorer import scored, table_of
 from typer.main import get_command
 
@@ -80,6 +81,14 @@ def test_readme_commands_of_ours_have_known_names_and_options():
         name, *arguments = words[words.index("treecrf") + 1 :]
         known = {option for p in commands[name].params for option in p.opts}
         assert {a for a in arguments if a.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_readme_workflows_exist(page):
+    text = page.read_text(encoding="utf8")
+    for name, folder in re.findall(r"project run ([a-z][\w-]*)(?: (\w+|\.))?", text):
+        project = srsly.read_yaml(ROOT / (folder or ".") / "project.yml")
+        assert name in project["workflows"], f"{page.name}: {name}"
 
 
 def test_readme_table_of_the_rerankers_is_that_of_the_results():
