@@ -174,7 +174,11 @@ def f_score(gold, found):
 
 
 def summary(gold, found):
-    """All figures of a test set; `counts` are (right, predicted, gold) a sentence."""
+    """All figures of a test set; `counts` are (right, predicted, gold) a sentence.
+
+    Inner, outer and unlabelled are those of `spacy_treecrf.scorers.nested_score`, which
+    has no precision and recall of them, and neither counts nor short spans.
+    """
     parts = {
         name: PRFScore() for name in ("all", "inner", "outer", "short", "unlabelled")
     }

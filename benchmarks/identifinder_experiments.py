@@ -4,6 +4,7 @@
     python benchmarks/identifinder_experiments.py corpus/conll2002_es \
         --name conll2002_es --lang es
 
+Corpora are those of `python -m spacy treecrf corpus`, nested ones with `--flat`.
 Three modalities (Table 5.1), the five-feature ablation and the other options (Table 5.3),
 and the size of the training data by halving (Figure 5.4). Each model is trained and
 tested on data of the same modality; dev and test are scored exactly and by MUC's half
