@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .chain import Chain, highest
+from .compiled import best_rows, is_compiled
 from .spans import SpanIndex
 
 
@@ -95,6 +96,8 @@ def best_bracketing(gains: Tensor, index: SpanIndex) -> Tensor:
     RETURNS (Tensor): Packed rows of the nodes, 2n - 1 a tree, by increasing width.
         Shape: (N,), int64.
     """
+    if is_compiled(gains.device):
+        return best_rows(gains, index)
     by_start, by_end = viterbi_chart(gains, index)
     chain = None
     if index.chained:

@@ -41,7 +41,7 @@ class TreeDistribution:
 
     @cached_property
     def _span_marginals(self) -> Tensor:
-        return self.sums.span_marginals()
+        return self.sums.span_marginals
 
     @cached_property
     def marginals(self) -> Tensor:
@@ -62,10 +62,10 @@ class TreeDistribution:
     @cached_property
     def entropy(self) -> Tensor:
         """Entropy of each segment, in nats, at least 0. Shape: (B,), float64."""
-        ones = torch.ones_like(self._span_marginals[:, 0])
+        ones = torch.ones_like(self.potentials[0])
         shares = self._label_sums.spread(self.potentials, ones)
         choices = torch.special.entr(shares).sum(0).clamp_(min=0.0)
-        return self.sums.entropies(self._span_marginals, choices[:, None])[:, 0]
+        return self.sums.entropies(choices[:, None])[:, 0]
 
     def best_tree(self) -> tuple[Tensor, Tensor]:
         """Packed rows and labels of all nodes of the most probable trees. (N,) each."""

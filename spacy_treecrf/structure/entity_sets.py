@@ -121,8 +121,8 @@ def packed_entity_sets(
 ) -> list[list[tuple[float, list[Node]]]]:
     """`k_best_entity_sets` of a distribution."""
     potentials, index = distribution.potentials, distribution.index
-    log_z = distribution.log_partition.tolist()
     odds = likely_entities(distribution, n_entity_labels)
+    log_z = distribution.log_partition.tolist()
     nodes = trees_as_lists(*distribution.best_tree(), index)
     found: list[dict[EntitySet, float]] = [{} for _ in nodes]
 

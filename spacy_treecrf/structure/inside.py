@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .chart import BITS, LOG_ZERO, LabelSums, gradient_precision
+from .compiled import is_compiled
 from .masks import border_potentials
 from .spans import Lengths, SpanIndex
 from .stacked import StackedSums
@@ -33,21 +34,24 @@ class LogPartitions(torch.autograd.Function):
         sums = [LabelSums.of(labelled) for labelled in potentials]
         stacked = torch.stack([each.bits() for each in sums], 1)
         dtype = potentials[0].dtype
-        if dtype == torch.float32:
+        if dtype == torch.float32 and not is_compiled(stacked.device):
             stacked = stacked.to(gradient_precision(stacked, index))
         borders = None if borders is None else borders * BITS
-        ctx.sums = StackedSums(stacked, index, dtype, borders)
-        parts = [part for each in sums for part in each]
-        ctx.save_for_backward(*potentials, *parts)
-        return ctx.sums.log_sums
+        both = StackedSums(stacked, index, dtype, borders)
+        if any(ctx.needs_input_grad):
+            # Now, so that no chart is kept until then.
+            ctx.index, mass = index, both.span_marginals
+            parts = [part for each in sums for part in each]
+            ctx.save_for_backward(mass, *potentials, *parts)
+        return both.log_sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        k = len(ctx.saved_tensors) // 3
-        potentials, parts = ctx.saved_tensors[:k], ctx.saved_tensors[k:]
-        mass = ctx.sums.span_marginals()
-        mass.mul_(gradient.to(mass.dtype)[ctx.sums.index.segment])
+        mass, *saved = ctx.saved_tensors
+        k = mass.shape[1]
+        potentials, parts = saved[:k], saved[k:]
+        mass = mass * gradient.to(mass.dtype)[ctx.index.segment]
         return (
             None,
             None,

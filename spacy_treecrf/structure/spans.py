@@ -210,6 +210,18 @@ class SpanIndex:
         wide = [n for n, length in enumerate(self.lengths) if length > self.widest]
         return sorted(wide, key=lambda number: -self.lengths[number])
 
+    @cached_property
+    def on_host(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What places the spans of a segment, for loops over segments on the host.
+
+        RETURNS (tuple[Tensor, Tensor, Tensor]): `offsets`; place in start order of each
+            token, by its number, (T,); `lengths`. The span of width w that starts at a
+            token stands at `offsets[w]` plus the token's place. int64.
+        """
+        offsets = torch.tensor(self.offsets, device="cpu")
+        lengths = torch.tensor(self.lengths, device="cpu")
+        return offsets, self._start_place.cpu().contiguous(), lengths
+
     def roots(self) -> Tensor:
         """Packed row of the whole span of each segment within the width limit.
 

@@ -1,0 +1,356 @@
+"""Sums over analyses on the host, segment by segment, compiled by Numba.
+
+They give what the recursions in torch give (`chart.py`, `outside.py`, `chain.py`). Numba
+keeps a function's code until its own file changes, so that all that one of them calls is
+in this one.
+
+Nothing in an inner loop is an exponential or a logarithm: a number x stands as a mantissa
+m >= 1 and a whole exponent e, x = m * 2 ** e, both float64. A split is a product and a
+sum; the sum over splits is in powers of two relative to one of them, which are made by
+shifting bits. Log zero is no special case: its exponent is -1.4e30.
+
+The cells of a segment of n tokens with nodes of at most W stand twice, so that both parts
+of all splits of a span run along rows:
+
+- by start: [i, i + w) at i * W + w - 1;
+- by end: [j - w, j) at j * W - w.
+
+A span's splits are a stretch of row i by start and one of row j by end. So are the ways
+into a border of a chain: the borders before it, and row j by end.
+"""
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ._jit import compiled
+
+# 2 ** -1023 is made as 0: what is below vanishes. At the other bound no product of
+# mantissas overflows, and the sum tells that there was more.
+LOWEST, HIGHEST = -1023.0, 1000.0
+# Sums outside these bounds are taken again, relative to the largest term.
+TOO_SMALL, TOO_LARGE = 2.0**-900, 2.0**900
+# Added to a whole number of some thousands, it leaves the number in the last bits.
+WHOLE = 1.5 * 2.0**52
+LN2 = math.log(2.0)
+# Rows of scratch that the recursions need: of n * W numbers, and of n + 1.
+SUM_ROWS, ENTROPY_ROWS = 8, 10
+BORDER_ROWS = 7
+
+
+def _power_of_two(context: Any, exponent: Any) -> Any:
+    """2 ** exponent for a whole exponent from -1023, which gives 0, to 1023."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits, number = ir.IntType(64), ir.DoubleType()
+        biased = builder.fadd(args[0], ir.Constant(number, WHOLE + 1023.0))
+        shifted = builder.shl(builder.bitcast(biased, bits), ir.Constant(bits, 52))
+        return builder.bitcast(shifted, number)
+
+    return types.float64(types.float64), generate
+
+
+def _exponent_of(context: Any, number: Any) -> Any:
+    """The whole number e with 2 ** e <= number < 2 ** (e + 1), of a normal number > 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits, number = ir.IntType(64), ir.DoubleType()
+        shifted = builder.lshr(builder.bitcast(args[0], bits), ir.Constant(bits, 52))
+        return builder.fsub(
+            builder.uitofp(shifted, number), ir.Constant(number, 1023.0)
+        )
+
+    return types.float64(types.float64), generate
+
+
+# Untyped, since mypy would have callers give the compiler's context, too.
+power_of_two: Any = intrinsic(_power_of_two)
+exponent_of: Any = intrinsic(_exponent_of)
+
+
+@compiled
+def weigh(
+    lm: Any, le: Any, at: int, rm: Any, re: Any, to: int, count: int, base: float
+) -> Any:
+    """Sum of the products of two runs of numbers, relative to 2 ** base."""
+    total = 0.0
+    for step in range(count):
+        relative = le[at + step] + re[to + step] - base
+        relative = relative if relative > LOWEST else LOWEST
+        relative = relative if relative < HIGHEST else HIGHEST
+        total += lm[at + step] * rm[to + step] * power_of_two(relative)
+    return total
+
+
+@compiled
+def weigh_all(lm: Any, le: Any, at: int, rm: Any, re: Any, to: int, count: int) -> Any:
+    """Sum of the products of two runs of numbers, and the base of `weigh` for it."""
+    # Any base will do that is not out of all proportion to the largest term.
+    middle, last = count >> 1, count - 1
+    base = max(le[at] + re[to], le[at + middle] + re[to + middle])
+    base = max(base, le[at + last] + re[to + last])
+    total = weigh(lm, le, at, rm, re, to, count, base)
+    if total < TOO_SMALL or total > TOO_LARGE:
+        for step in range(count):
+            base = max(base, le[at + step] + re[to + step])
+        total = weigh(lm, le, at, rm, re, to, count, base)
+    return total, base
+
+
+@compiled
+def spread(
+    lm: Any,
+    le: Any,
+    at: int,
+    rm: Any,
+    re: Any,
+    to: int,
+    count: int,
+    base: float,
+    factor: float,
+    shares: Any,
+) -> None:
+    """The terms of `weigh`, times a factor."""
+    for step in range(count):
+        relative = le[at + step] + re[to + step] - base
+        relative = relative if relative > LOWEST else LOWEST
+        relative = relative if relative < HIGHEST else HIGHEST
+        product = lm[at + step] * rm[to + step] * power_of_two(relative)
+        shares[step] = factor * product
+
+
+@compiled
+def add_to(sums: Any, at: int, values: Any, count: int) -> None:
+    """Add a run of numbers to another."""
+    for step in range(count):
+        sums[at + step] += values[step]
+
+
+@compiled
+def choice_entropy(
+    ll: Any,
+    le: Any,
+    at: int,
+    rl: Any,
+    re: Any,
+    to: int,
+    count: int,
+    base: float,
+    total: float,
+    chances: Any,
+) -> Any:
+    """Entropy of a choice among the terms of `weigh`, in nats.
+
+    ll, rl (ndarray): Logs of the mantissas, in bits.
+    chances (ndarray): Probability of each term.
+    """
+    expected = 0.0
+    for step in range(count):
+        relative = le[at + step] + re[to + step] - base
+        relative = relative if relative > LOWEST else LOWEST
+        expected += chances[step] * (ll[at + step] + rl[to + step] + relative)
+    # Relative to the base nothing is large, so that no digits are lost.
+    return max(0.0, math.log(total) - expected * LN2)
+
+
+@compiled
+def normal(mantissa: float, exponent: float) -> Any:
+    """The same number with a mantissa in [1, 2)."""
+    shift = exponent_of(mantissa)
+    return mantissa * power_of_two(-shift), exponent + shift
+
+
+@compiled
+def parted(bits: float) -> Any:
+    """Mantissa and exponent of 2 ** bits."""
+    # As a number, since floor() gives an integer, which 1e30 is not.
+    exponent = bits - bits % 1.0
+    return math.exp((bits - exponent) * LN2), exponent
+
+
+@compiled
+def sum_inside(
+    bits: Any, chart: int, offsets: Any, places: Any, n: int, widest: int, cells: Any
+) -> None:
+    """Sum over the bracketings of every span of a segment: Fu et al. (2021), Alg. 3."""
+    lm, le, rm, re, totals, bases = (
+        cells[0],
+        cells[1],
+        cells[2],
+        cells[3],
+        cells[4],
+        cells[5],
+    )
+    for end in range(1, n + 1):
+        for start in range(end - 1, max(0, end - widest) - 1, -1):
+            width = end - start
+            here, there = start * widest + width - 1, end * widest - width
+            mantissa, exponent = parted(bits[offsets[width] + places[start], chart])
+            if width > 1:
+                total, base = weigh_all(
+                    lm, le, start * widest, rm, re, there + 1, width - 1
+                )
+                totals[here], bases[here] = total, base
+                mantissa, exponent = normal(mantissa * total, exponent + base)
+            lm[here], le[here] = mantissa, exponent
+            rm[there], re[there] = mantissa, exponent
+
+
+@compiled
+def sum_chain(
+    n: int, widest: int, cells: Any, line: Any, borders: Any, chart: int
+) -> None:
+    """Sum over the chains of stretches up to each border."""
+    rm, re, am, ae = cells[2], cells[3], line[0], line[1]
+    am[0], ae[0] = 1.0, 0.0
+    for end in range(1, n + 1):
+        count = min(widest, end)
+        total, base = weigh_all(
+            am, ae, end - count, rm, re, end * widest - count, count
+        )
+        line[2, end], line[3, end] = total, base
+        mantissa, exponent = parted(borders[end - 1, chart])
+        am[end], ae[end] = normal(mantissa * total, exponent + base)
+
+
+@compiled
+def take_logs(logs: Any, mantissas: Any, count: int) -> None:
+    """Logs of mantissas, in bits; cells without a span may hold anything."""
+    for step in range(count):
+        mantissa = mantissas[step]
+        logs[step] = math.log(mantissa) / LN2 if mantissa > 0.0 else 0.0
+
+
+@compiled
+def pass_outside(
+    mass: Any,
+    choices: Any,
+    chart: int,
+    offsets: Any,
+    places: Any,
+    n: int,
+    widest: int,
+    cells: Any,
+    line: Any,
+    logs: Any,
+) -> Any:
+    """Probability of every span, from the whole segment down; RETURNS the entropy.
+
+    The probability of a border is spread over the last stretches before it, that of a
+    span over its splits. Ends come from the last one backwards, and of one end the widest
+    span first: all that a span is a part of has come before it.
+    """
+    lm, le, rm, re, totals, bases = (
+        cells[0],
+        cells[1],
+        cells[2],
+        cells[3],
+        cells[4],
+        cells[5],
+    )
+    # What reaches a span as the left part of a split, by start; as the right part, by end.
+    as_left, as_right = cells[6], cells[7]
+    am, ae, passed, shares = line[0], line[1], line[4], line[5]
+    as_left[: n * widest] = 0.0
+    as_right[: n * widest] = 0.0
+    passed[: n + 1] = 0.0
+    passed[n] = 1.0
+    uncertain = len(choices) > 0
+    entropy = 0.0
+    if uncertain:
+        take_logs(logs[0], lm, n * widest)
+        take_logs(logs[1], rm, n * widest)
+    if n > widest:
+        if uncertain:
+            take_logs(line[6], am, n + 1)
+    else:
+        as_right[(n - 1) * widest] = 1.0
+    for end in range(n, 0, -1):
+        if n > widest and passed[end] > 0.0:
+            count = min(widest, end)
+            at, to = end - count, end * widest - count
+            total, base = line[2, end], line[3, end]
+            spread(am, ae, at, rm, re, to, count, base, 1.0 / total, shares)
+            if uncertain:
+                entropy += passed[end] * choice_entropy(
+                    line[6], ae, at, logs[1], re, to, count, base, total, shares
+                )
+            for step in range(count):
+                share = passed[end] * shares[step]
+                as_right[to + step] += share
+                passed[at + step] += share
+        for start in range(max(0, end - widest), end):
+            width = end - start
+            here, there = start * widest + width - 1, end * widest - width
+            chance = as_left[here] + as_right[there]
+            row = offsets[width] + places[start]
+            mass[row, chart] = chance
+            if uncertain:
+                entropy += chance * choices[row, chart]
+            if width == 1 or chance == 0.0:
+                continue
+            total, base = totals[here], bases[here]
+            at, to, count = start * widest, there + 1, width - 1
+            if uncertain:
+                spread(lm, le, at, rm, re, to, count, base, 1.0 / total, shares)
+                entropy += chance * choice_entropy(
+                    logs[0], le, at, logs[1], re, to, count, base, total, shares
+                )
+            spread(lm, le, at, rm, re, to, count, base, chance / total, shares)
+            add_to(as_left, at, shares, count)
+            add_to(as_right, to, shares, count)
+    return entropy
+
+
+@compiled
+def tree_sums(
+    bits: Any,
+    borders: Any,
+    choices: Any,
+    offsets: Any,
+    places: Any,
+    lengths: Any,
+    widest: int,
+    cells: Any,
+    line: Any,
+    log_sums: Any,
+    mass: Any,
+    entropies: Any,
+) -> None:
+    """Log-sums of the analyses of each segment, and on demand what follows from them.
+
+    bits (ndarray): Log-potential of each span, in bits. Shape: (S, K).
+    borders (ndarray): What a border after each token adds, in bits. Shape: (T, K), or
+        (0, K) where no segment is chained.
+    choices (ndarray): Entropy of what is chosen at a node but its split, in nats. Shape:
+        (S, K), or (0, K) where no entropy is asked for.
+    offsets, places, lengths (ndarray): `SpanIndex.on_host`.
+    widest (int): Width of the widest span.
+    cells (ndarray): Scratch. Shape: (SUM_ROWS or ENTROPY_ROWS, n * W).
+    line (ndarray): Scratch. Shape: (BORDER_ROWS, n + 1).
+    log_sums (ndarray): Filled, in bits. Shape: (B, K).
+    mass (ndarray): Filled with the probability of each span. Shape: (S, K), or (0, K)
+        where it is not asked for.
+    entropies (ndarray): Filled, in nats, where they are asked for. Shape: (B, K).
+    """
+    for chart in range(bits.shape[1]):
+        first = 0
+        for segment in range(len(lengths)):
+            n = lengths[segment]
+            width = min(n, widest)
+            own = places[first : first + n]
+            sum_inside(bits, chart, offsets, own, n, width, cells)
+            whole = (n - 1) * width
+            mantissa, exponent = cells[2, whole], cells[3, whole]
+            if n > width:
+                sum_chain(n, width, cells, line, borders[first : first + n], chart)
+                mantissa, exponent = line[0, n], line[1, n]
+            log_sums[segment, chart] = math.log(mantissa) / LN2 + exponent
+            if len(mass):
+                entropies[segment, chart] = pass_outside(
+                    mass, choices, chart, offsets, own, n, width, cells, line, cells[8:]
+                )
+            first += n
