@@ -6,28 +6,32 @@ segment's cells is that of `_sum_kernels.py`.
 
 from typing import Any
 
+from numba import types
+
 from ._jit import compiled
 
 # Rows of scratch that `best_nodes` needs, each of n * W numbers.
 BEST_ROWS = 2
+unsigned = types.uint64
 
 
 @compiled
-def largest(left: Any, at: int, right: Any, to: int, count: int) -> Any:
+def largest(lefts: Any, left: int, rights: Any, right: int, n: int) -> Any:
     """The largest sum of two runs of numbers."""
-    best = left[at] + right[to]
-    for step in range(1, count):
-        value = left[at + step] + right[to + step]
+    at, to = unsigned(left), unsigned(right)
+    best = lefts[at] + rights[to]
+    for step in range(unsigned(1), unsigned(n)):
+        value = lefts[at + step] + rights[to + step]
         best = value if value > best else best
     return best
 
 
 @compiled
-def first_largest(left: Any, at: int, right: Any, to: int, count: int) -> Any:
+def first_largest(lefts: Any, left: int, rights: Any, right: int, n: int) -> Any:
     """Where the largest sum of two runs of numbers is, the first one of several."""
-    best, found = left[at] + right[to], 0
-    for step in range(1, count):
-        value = left[at + step] + right[to + step]
+    best, found = lefts[left] + rights[right], 0
+    for step in range(1, n):
+        value = lefts[left + step] + rights[right + step]
         if value > best:
             best, found = value, step
     return found
@@ -61,9 +65,9 @@ def best_nodes(
         limit = min(n, widest)
         own = places[first : first + n]
         first += n
-        for end in range(1, n + 1):
-            for start in range(end - 1, max(0, end - limit) - 1, -1):
-                width = end - start
+        for width in range(1, limit + 1):
+            for start in range(n - width + 1):
+                end = start + width
                 there = end * limit - width
                 best = gains[offsets[width] + own[start]]
                 if width > 1:
@@ -74,7 +78,8 @@ def best_nodes(
         upto[0] = 0.0
         for end in range(1, n + 1 if n > limit else 1):
             count = min(limit, end)
-            upto[end] = largest(upto, end - count, by_end, end * limit - count, count)
+            row = end * limit - count
+            upto[end] = largest(upto, end - count, by_end, row, count)
         border = n
         while border > 0:
             count = min(limit, border)

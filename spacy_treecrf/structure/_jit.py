@@ -11,7 +11,7 @@ FLAGS = {"reassoc", "contract", "nsz", "arcp"}
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call; keep the code on disk where that can be."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": FLAGS}
+    options: dict[str, Any] = {"nogil": True, "fastmath": FLAGS, "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError as error:

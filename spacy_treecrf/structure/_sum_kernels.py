@@ -33,6 +33,7 @@ from ._jit import compiled
 LOWEST, HIGHEST = -1023.0, 1000.0
 # Sums outside these bounds are taken again, relative to the largest term.
 TOO_SMALL, TOO_LARGE = 2.0**-900, 2.0**900
+unsigned = types.uint64
 # Added to a whole number of some thousands, it leaves the number in the last bits.
 WHOLE = 1.5 * 2.0**52
 LN2 = math.log(2.0)
@@ -66,14 +67,29 @@ def _exponent_of(context: Any, number: Any) -> Any:
     return types.float64(types.float64), generate
 
 
+def _whole_below(context: Any, number: Any) -> Any:
+    """The floor as a number: that of 1e30 is no integer of 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        floor = builder.module.declare_intrinsic("llvm.floor", [ir.DoubleType()])
+        return builder.call(floor, args)
+
+    return types.float64(types.float64), generate
+
+
 # Untyped, since mypy would have callers give the compiler's context, too.
 power_of_two: Any = intrinsic(_power_of_two)
+whole_below: Any = intrinsic(_whole_below)
 exponent_of: Any = intrinsic(_exponent_of)
+
+
+# Runs of numbers are an array, where the run begins, and how long it is. Unsigned: an index
+# that may be negative, or a slice, costs more than the numbers.
 
 
 @compiled
 def weigh(
-    lm: Any, le: Any, at: int, rm: Any, re: Any, to: int, count: int, base: float
+    lm: Any, le: Any, at: Any, rm: Any, re: Any, to: Any, count: Any, base: float
 ) -> Any:
     """Sum of the products of two runs of numbers, relative to 2 ** base."""
     total = 0.0
@@ -86,10 +102,11 @@ def weigh(
 
 
 @compiled
-def weigh_all(lm: Any, le: Any, at: int, rm: Any, re: Any, to: int, count: int) -> Any:
+def weigh_all(lm: Any, le: Any, left: int, rm: Any, re: Any, right: int, n: int) -> Any:
     """Sum of the products of two runs of numbers, and the base of `weigh` for it."""
+    at, to, count = unsigned(left), unsigned(right), unsigned(n)
     # Any base will do that is not out of all proportion to the largest term.
-    middle, last = count >> 1, count - 1
+    middle, last = count >> unsigned(1), count - unsigned(1)
     base = max(le[at] + re[to], le[at + middle] + re[to + middle])
     base = max(base, le[at + last] + re[to + last])
     total = weigh(lm, le, at, rm, re, to, count, base)
@@ -104,17 +121,18 @@ def weigh_all(lm: Any, le: Any, at: int, rm: Any, re: Any, to: int, count: int) 
 def spread(
     lm: Any,
     le: Any,
-    at: int,
+    left: int,
     rm: Any,
     re: Any,
-    to: int,
-    count: int,
+    right: int,
+    n: int,
     base: float,
     factor: float,
     shares: Any,
 ) -> None:
     """The terms of `weigh`, times a factor."""
-    for step in range(count):
+    at, to = unsigned(left), unsigned(right)
+    for step in range(unsigned(n)):
         relative = le[at + step] + re[to + step] - base
         relative = relative if relative > LOWEST else LOWEST
         relative = relative if relative < HIGHEST else HIGHEST
@@ -123,9 +141,10 @@ def spread(
 
 
 @compiled
-def add_to(sums: Any, at: int, values: Any, count: int) -> None:
+def add_to(sums: Any, first: int, values: Any, n: int) -> None:
     """Add a run of numbers to another."""
-    for step in range(count):
+    at = unsigned(first)
+    for step in range(unsigned(n)):
         sums[at + step] += values[step]
 
 
@@ -133,11 +152,11 @@ def add_to(sums: Any, at: int, values: Any, count: int) -> None:
 def choice_entropy(
     ll: Any,
     le: Any,
-    at: int,
+    left: int,
     rl: Any,
     re: Any,
-    to: int,
-    count: int,
+    right: int,
+    n: int,
     base: float,
     total: float,
     chances: Any,
@@ -147,8 +166,9 @@ def choice_entropy(
     ll, rl (ndarray): Logs of the mantissas, in bits.
     chances (ndarray): Probability of each term.
     """
+    at, to = unsigned(left), unsigned(right)
     expected = 0.0
-    for step in range(count):
+    for step in range(unsigned(n)):
         relative = le[at + step] + re[to + step] - base
         relative = relative if relative > LOWEST else LOWEST
         expected += chances[step] * (ll[at + step] + rl[to + step] + relative)
@@ -166,8 +186,7 @@ def normal(mantissa: float, exponent: float) -> Any:
 @compiled
 def parted(bits: float) -> Any:
     """Mantissa and exponent of 2 ** bits."""
-    # As a number, since floor() gives an integer, which 1e30 is not.
-    exponent = bits - bits % 1.0
+    exponent = whole_below(bits)
     return math.exp((bits - exponent) * LN2), exponent
 
 
@@ -184,9 +203,10 @@ def sum_inside(
         cells[4],
         cells[5],
     )
-    for end in range(1, n + 1):
-        for start in range(end - 1, max(0, end - widest) - 1, -1):
-            width = end - start
+    # By width: a processor works on several cells at once where none waits for another.
+    for width in range(1, widest + 1):
+        for start in range(n - width + 1):
+            end = start + width
             here, there = start * widest + width - 1, end * widest - width
             mantissa, exponent = parted(bits[offsets[width] + places[start], chart])
             if width > 1:
@@ -235,13 +255,11 @@ def pass_outside(
     widest: int,
     cells: Any,
     line: Any,
-    logs: Any,
 ) -> Any:
     """Probability of every span, from the whole segment down; RETURNS the entropy.
 
     The probability of a border is spread over the last stretches before it, that of a
-    span over its splits. Ends come from the last one backwards, and of one end the widest
-    span first: all that a span is a part of has come before it.
+    span over its splits.
     """
     lm, le, rm, re, totals, bases = (
         cells[0],
@@ -260,30 +278,33 @@ def pass_outside(
     passed[n] = 1.0
     uncertain = len(choices) > 0
     entropy = 0.0
+    # Logs of the mantissas, where they are needed.
+    ll, rl, al = cells[0], cells[2], line[6]
     if uncertain:
-        take_logs(logs[0], lm, n * widest)
-        take_logs(logs[1], rm, n * widest)
-    if n > widest:
-        if uncertain:
-            take_logs(line[6], am, n + 1)
-    else:
+        ll, rl = cells[8], cells[9]
+        take_logs(ll, lm, n * widest)
+        take_logs(rl, rm, n * widest)
+    if n == widest:
         as_right[(n - 1) * widest] = 1.0
-    for end in range(n, 0, -1):
-        if n > widest and passed[end] > 0.0:
+    else:
+        if uncertain:
+            take_logs(al, am, n + 1)
+        for end in range(n, 0, -1):
             count = min(widest, end)
             at, to = end - count, end * widest - count
             total, base = line[2, end], line[3, end]
             spread(am, ae, at, rm, re, to, count, base, 1.0 / total, shares)
             if uncertain:
                 entropy += passed[end] * choice_entropy(
-                    line[6], ae, at, logs[1], re, to, count, base, total, shares
+                    al, ae, at, rl, re, to, count, base, total, shares
                 )
             for step in range(count):
-                share = passed[end] * shares[step]
-                as_right[to + step] += share
-                passed[at + step] += share
-        for start in range(max(0, end - widest), end):
-            width = end - start
+                shares[step] *= passed[end]
+            add_to(as_right, to, shares, count)
+            add_to(passed, at, shares, count)
+    for width in range(widest, 0, -1):
+        for start in range(n - width + 1):
+            end = start + width
             here, there = start * widest + width - 1, end * widest - width
             chance = as_left[here] + as_right[there]
             row = offsets[width] + places[start]
@@ -297,7 +318,7 @@ def pass_outside(
             if uncertain:
                 spread(lm, le, at, rm, re, to, count, base, 1.0 / total, shares)
                 entropy += chance * choice_entropy(
-                    logs[0], le, at, logs[1], re, to, count, base, total, shares
+                    ll, le, at, rl, re, to, count, base, total, shares
                 )
             spread(lm, le, at, rm, re, to, count, base, chance / total, shares)
             add_to(as_left, at, shares, count)
@@ -351,6 +372,6 @@ def tree_sums(
             log_sums[segment, chart] = math.log(mantissa) / LN2 + exponent
             if len(mass):
                 entropies[segment, chart] = pass_outside(
-                    mass, choices, chart, offsets, own, n, width, cells, line, cells[8:]
+                    mass, choices, chart, offsets, own, n, width, cells, line
                 )
             first += n
