@@ -1,4 +1,4 @@
-"""Labelled binary trees over the tokens of segments; needs torch alone.
+"""Labelled binary trees over the tokens of segments; needs torch alone, and is faster with Numba.
 
 Shape letters, here and in docs/notation.md:
 

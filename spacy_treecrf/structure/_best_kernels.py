@@ -8,14 +8,14 @@ from typing import Any
 
 from numba import types
 
-from ._jit import compiled
+from ._jit import compiled, inlined
 
 # Rows of scratch that `best_nodes` needs, each of n * W numbers.
 BEST_ROWS = 2
 unsigned = types.uint64
 
 
-@compiled
+@inlined
 def largest(lefts: Any, left: int, rights: Any, right: int, n: int) -> Any:
     """The largest sum of two runs of numbers."""
     at, to = unsigned(left), unsigned(right)

@@ -26,7 +26,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ._jit import compiled
+from ._jit import compiled, inlined
 
 # 2 ** -1023 is made as 0: what is below vanishes. At the other bound no product of
 # mantissas overflows, and the sum tells that there was more.
@@ -87,7 +87,7 @@ exponent_of: Any = intrinsic(_exponent_of)
 # that may be negative, or a slice, costs more than the numbers.
 
 
-@compiled
+@inlined
 def weigh(
     lm: Any, le: Any, at: Any, rm: Any, re: Any, to: Any, count: Any, base: float
 ) -> Any:
@@ -101,7 +101,7 @@ def weigh(
     return total
 
 
-@compiled
+@inlined
 def weigh_all(lm: Any, le: Any, left: int, rm: Any, re: Any, right: int, n: int) -> Any:
     """Sum of the products of two runs of numbers, and the base of `weigh` for it."""
     at, to, count = unsigned(left), unsigned(right), unsigned(n)
@@ -117,7 +117,7 @@ def weigh_all(lm: Any, le: Any, left: int, rm: Any, re: Any, right: int, n: int)
     return total, base
 
 
-@compiled
+@inlined
 def spread(
     lm: Any,
     le: Any,
@@ -140,7 +140,7 @@ def spread(
         shares[step] = factor * product
 
 
-@compiled
+@inlined
 def add_to(sums: Any, first: int, values: Any, n: int) -> None:
     """Add a run of numbers to another."""
     at = unsigned(first)
@@ -176,14 +176,14 @@ def choice_entropy(
     return max(0.0, math.log(total) - expected * LN2)
 
 
-@compiled
+@inlined
 def normal(mantissa: float, exponent: float) -> Any:
     """The same number with a mantissa in [1, 2)."""
     shift = exponent_of(mantissa)
     return mantissa * power_of_two(-shift), exponent + shift
 
 
-@compiled
+@inlined
 def parted(bits: float) -> Any:
     """Mantissa and exponent of 2 ** bits."""
     exponent = whole_below(bits)
