@@ -1,4 +1,4 @@
-"""Labelled binary trees over the tokens of segments; needs torch alone, and is faster with Numba.
+"""Labelled binary trees over tokens of segments; needs torch alone, faster with Numba.
 
 Shape letters, here and in docs/notation.md:
 
