@@ -38,6 +38,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "ner"
 KEY = "nested"
 THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 19)]
+# Words of an update, in all configs.
+BATCH_WORDS = 1000
 # Spans that spancat's default suggester can reach.
 SHORT = 8
 
@@ -79,6 +81,17 @@ SYSTEMS = {
     ),
     "treecrf_edges": ("treecrf", EDGES),
     "local_edges": ("treecrf", {**EDGES, "components.treecrf.objective": "local"}),
+    # No window, however long a document is.
+    **{
+        f"treecrf_w{width}": (
+            "treecrf",
+            {
+                "components.treecrf.max_width": width,
+                "components.treecrf.max_length": 1_000_000,
+            },
+        )
+        for width in (32, 48, 64)
+    },
     "treecrf_likelihood": ("treecrf", {"components.treecrf.softmax_margin": 0.0}),
     "treecrf_zero": (
         "treecrf",
@@ -102,6 +115,7 @@ def make_config(args, pipe, settings, rate, steps):
         "training.optimizer.learn_rate.initial_rate": rate,
         "training.optimizer.learn_rate.warmup_steps": max(1, steps * 6 // 100),
         "system.seed": args.seed,
+        "training.batcher.size": args.batch_words,
         **settings,
     }
     if args.encoder != "cnn":
@@ -275,8 +289,9 @@ def plan(args):
         args.seed = args.seed or 0
         args.encoder = args.encoder or "cnn"
         args.search_steps = args.search_steps or args.steps
+        args.batch_words = args.batch_words or BATCH_WORDS
         return [(args, system) for system in args.systems]
-    own = ("train", "encoder", "rates", "steps", "search_steps", "seed")
+    own = ("train", "encoder", "rates", "steps", "search_steps", "seed", "batch_words")
     if given := [name for name in own if getattr(args, name) is not None]:
         option = given[0].replace("_", "-")
         raise SystemExit(
@@ -296,6 +311,7 @@ def plan(args):
             settings.corpus = ROOT / "corpus" / table[base]["corpus"]
             settings.encoder = table[base]["encoder"]
             settings.steps = table[base]["steps"]
+            settings.batch_words = table[base].get("batch_words", BATCH_WORDS)
             settings.search_steps = row.get("search_steps", settings.steps)
             settings.rates, settings.seed = row["rates"], one
             planned += [(settings, system) for system in row["systems"]]
@@ -317,6 +333,7 @@ def main():
     parser.add_argument("--search-steps", type=int)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--batch-words", type=int, help=f"default: {BATCH_WORDS}")
     parser.add_argument("--gpu-id", type=int, default=-1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--models", type=Path, default=ROOT / "training" / "compare")
