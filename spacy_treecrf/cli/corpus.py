@@ -34,6 +34,13 @@ def corpus_cli(
         Option(min=1, help="Take only the first N training sentences, but all others"),
     ] = None,
     spans_key: Annotated[str, Option(help="Key of the span group to write")] = "nested",
+    merge_docs: Annotated[
+        bool,
+        Option(
+            "--merge-docs",
+            help="Join the sentences of one document into one Doc with sentence starts",
+        ),
+    ] = False,
     keep_ids: Annotated[
         bool,
         Option(
@@ -72,7 +79,7 @@ def corpus_cli(
                 nlp=nlp,
                 read=read if flat else reader,
                 spans_key=spans_key,
-                merge_docs=False,
+                merge_docs=merge_docs,
                 keep_ids=keep_ids,
                 keep_spaces=False,
                 modality=Modality.mixed,

@@ -226,6 +226,30 @@ def test_corpus_keeps_documents_on_demand(tmp_path, name):
     assert names.pop() is not None
 
 
+@pytest.mark.parametrize("name", sorted(CORPORA))
+def test_corpus_merges_documents_on_demand(tmp_path, name):
+    FAKES[name](tmp_path / name)
+    out = tmp_path / "out"
+    result = run(name, out, "--assets", tmp_path, "--merge-docs")
+    assert result.exit_code == 0, result.output
+    expected = FLAT if CORPORA[name].is_flat else EXPECTED
+    (doc,) = DocBin().from_disk(out / "dev.spacy").get_docs(VOCAB)
+    assert [sentence.text.strip() for sentence in doc.sents] == [t for t, _ in expected]
+    spans = doc.ents if CORPORA[name].is_flat else doc.spans["nested"]
+    assert [(s.start, s.end, s.label_) for s in spans] == expected[0][1]
+
+
+def test_corpus_merges_no_more_than_the_limit_of_sentences(tmp_path):
+    fake_genia(tmp_path / "genia")
+    out = tmp_path / "out"
+    args = ("--assets", tmp_path, "--merge-docs", "--limit", 1)
+    assert run("genia", out, *args).exit_code == 0
+    docs = [
+        next(DocBin().from_disk(out / f"{s}.spacy").get_docs(VOCAB)) for s in SPLITS
+    ]
+    assert [len(doc) for doc in docs] == [3, 4, 4]
+
+
 @pytest.mark.parametrize(
     ("name", "spoil", "message"),
     [
