@@ -21,8 +21,8 @@ from thinc.api import xp2torch
 
 from spacy_treecrf.data.corpus_reader import FastCorpus
 from spacy_treecrf.ml.loss import distribution_potentials, log_temperature_of
-from spacy_treecrf.pipeline._segments import DocSegments
 from spacy_treecrf.pipeline._settings import loss_settings
+from spacy_treecrf.pipeline.docs.segments import DocSegments
 from spacy_treecrf.structure import k_best_trees
 from spacy_treecrf.structure.decode import packed_best_tree
 from spacy_treecrf.structure.entity_sets import packed_entity_sets, score_sets
@@ -49,9 +49,9 @@ def potentials_of(nlp, docs):
     with nlp.select_pipes(disable=["treecrf"]):
         docs = list(nlp.pipe(docs))
     pipe = nlp.get_pipe("treecrf")
-    cut = DocSegments(docs, pipe.cfg["max_length"], pipe.cfg["max_width"])
+    segments = DocSegments(docs, pipe.cfg["max_length"])
     settings = loss_settings(pipe.cfg, len(pipe.label_set))
-    for chunk in pipe.model.predict((docs, cut.segments)):
+    for chunk in pipe.model.predict((docs, segments.for_model(pipe.cfg["max_width"]))):
         temperature = log_temperature_of(pipe.model, settings)
         scores = distribution_potentials(
             xp2torch(chunk.data), chunk, settings, temperature

@@ -33,10 +33,10 @@ from experiments import load_experiments, unknown
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-
 from spacy_treecrf.data.candidates import DecodedDoc, candidate_groups, pack_candidates
-from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.pipeline.candidate_groups import aligned_gold
+
+from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "rerank.json"

@@ -106,27 +106,34 @@ def read_gold(doc: Doc, keys: GoldKeys) -> Gold:
     """Read the annotation of a Doc, in its own tokens.
 
     doc (Doc): The Doc.
-    keys (GoldKeys): Where its annotation is.
+    keys (GoldKeys): Where its annotation is. Attrs of the gold group may say it too, as
+        in Docs that `jackknife` has packed: "missing_spans_key", "incorrect_spans_key",
+        and "unknown", the runs of tokens whose tag is unknown.
     RETURNS (Gold): The annotation. Missing regions without a token are lost.
     """
     source: Literal["spans", "ents"] | None = None
     spans: list[LabelledSpan] = []
     unknown: list[Run] = []
+    attrs: Mapping[str, Any] = {}
     if keys.spans in doc.spans:
-        source, spans = "spans", _plain(doc.spans[keys.spans])
+        group = doc.spans[keys.spans]
+        source, spans, attrs = "spans", _plain(group), group.attrs
+        unknown = [(int(start), int(end)) for start, end in attrs.get("unknown", ())]
     else:
         tags = doc.to_array(ENT_IOB)
         if tags.any():
             source = "ents"
             spans = [(span.start, span.end, span.label_) for span in doc.ents]
             unknown = [] if tags.all() else _unknown_runs(doc, tags == 0)
-    regions = _plain(doc.spans.get(keys.missing or "", []))
+    missing = keys.missing or attrs.get("missing_spans_key", "")
+    incorrect = keys.incorrect or attrs.get("incorrect_spans_key", "")
+    regions = _plain(doc.spans.get(missing, []))
     return Gold(
         source,
         spans,
         [region for region in regions if region[0] < region[1]],
         unknown,
-        _plain(doc.spans.get(keys.incorrect or "", [])),
+        _plain(doc.spans.get(incorrect, [])),
         # The whole of an empty Doc has no token either, and loses nothing.
         lost_missing=[
             region for region in regions if region[0] >= region[1] and len(doc)

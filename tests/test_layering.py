@@ -11,7 +11,8 @@ PACKAGE = Path(__file__).parent.parent / "spacy_treecrf"
 ROOT = "spacy_treecrf"
 
 # Leaves of the pipeline layer that live at the top of the package.
-LEAVES = {"errors", "labels", "gold", "scorers", "muc_scorer", "augment", "speech"}
+LEAVES = {"errors", "labels", "gold", "problems", "scorers", "muc_scorer"}
+LEAVES |= {"augment", "speech"}
 MAY_IMPORT = {
     "structure": set(),
     "hmm": set(),

@@ -20,10 +20,11 @@ from spacy_treecrf.data.docbin import make_docs, write_docbin
 from spacy_treecrf.data.jsonl import BAD_SPAN, LAYOUTS
 from spacy_treecrf.data.modality import Modality, change_modality
 from spacy_treecrf.data.offsets import Offsets
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence, stem
+from spacy_treecrf.data.records import Sentence, stem
 from spacy_treecrf.data.splits import split_documents
 from spacy_treecrf.data.statistics import SpanCounts, crossing_pairs
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
 from .readers import Format, Read, make_tokenize
 

@@ -9,8 +9,8 @@ from wasabi import msg
 from spacy_treecrf.data.alignment import AlignmentMode
 from spacy_treecrf.data.modality import Modality
 from spacy_treecrf.data.offsets import Offsets, OffsetUnit
-from spacy_treecrf.data.records import N_NAMED, ConversionError
 from spacy_treecrf.data.splits import parse_shares
+from spacy_treecrf.problems import N_NAMED, ConversionError
 
 from .conversion import Job, convert, convert_splits
 from .input_files import plan_outputs, plan_splits

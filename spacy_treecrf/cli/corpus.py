@@ -10,9 +10,10 @@ from wasabi import msg
 
 from spacy_treecrf.data.modality import Modality
 from spacy_treecrf.data.public_corpora import CORPORA, NEIGHBOURS, find_source
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence
+from spacy_treecrf.data.records import Sentence
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.pipeline._spans import outermost_spans
+from spacy_treecrf.problems import ConversionError, Problems
 
 from .conversion import Job, convert
 from .readers import Format, Read, make_language, make_reader

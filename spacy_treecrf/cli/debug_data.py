@@ -17,8 +17,8 @@ from wasabi import msg
 
 from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.data.inspection import Inspection, inspect_docs
-from spacy_treecrf.data.records import N_NAMED, ConversionError
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import N_NAMED, ConversionError
 
 from .convert import make_language
 from .span_tables import print_report

@@ -13,9 +13,9 @@ from typer import echo
 from wasabi import msg
 
 from spacy_treecrf.data.docbin import make_docs
-from spacy_treecrf.data.records import ConversionError, Problems
 from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
 from .readers import SUFFIXES, Format, make_reader
 

@@ -13,8 +13,8 @@ from wasabi import msg
 
 from spacy_treecrf.data.export import Tool, make_record, scored_spans
 from spacy_treecrf.data.offsets import OffsetUnit
-from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
 from .documents import load_pipeline, predict, read_gold
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from spacy_treecrf.data.records import ConversionError, stem
+from spacy_treecrf.data.records import stem
 from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
 
 def plan_outputs(

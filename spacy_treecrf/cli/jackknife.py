@@ -28,8 +28,8 @@ from typer import Argument, Context, Exit, Option, echo
 from wasabi import msg
 
 from spacy_treecrf.data.corpus_reader import FastDocBin
-from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.errors import Errors, Warnings
+from spacy_treecrf.problems import ConversionError
 from spacy_treecrf.rerank.candidates import f_score
 
 from .jackknife_fold import (

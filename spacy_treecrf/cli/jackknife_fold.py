@@ -24,14 +24,18 @@ from spacy.training.loop import train
 from spacy.util import load_config
 from thinc.api import Config
 
-from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
 from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.data.docbin import write_docbin
 from spacy_treecrf.gold import GoldKeys, LabelledSpan
-from spacy_treecrf.pipeline.candidate_groups import (
-    aligned_annotation,
-    read_candidates,
+from spacy_treecrf.pipeline._ranking_corpus import (
+    place_gold,
+    ranking_gold,
+    ranking_segments,
+    without_open,
 )
+from spacy_treecrf.pipeline.docs.packing import Source, pack
+from spacy_treecrf.pipeline.docs.reading import read
+from spacy_treecrf.pipeline.docs.segments import starts_of
 from spacy_treecrf.rerank.candidates import CandidateSegment, oracle_index, span_counts
 
 CORPUS, CONFIG, PLAN = "corpus.spacy", "config.cfg", "plan.json"
@@ -73,9 +77,7 @@ class Plan:
     @property
     def keys(self) -> GoldKeys:
         """Where the annotation of the corpus is."""
-        return GoldKeys(
-            self.spans_key, self.missing_spans_key, self.incorrect_spans_key
-        )
+        return GoldKeys.of(asdict(self))
 
 
 @dataclass
@@ -140,7 +142,7 @@ def run_fold(folder: Path, number: int) -> None:
     nlp.get_pipe(plan.pipe).cfg["n_best"] = plan.n_best  # type: ignore[attr-defined]
     report = FoldReport(train_s=trained - began)
     decoded = decode(nlp, scratch / "held_out.spacy", plan, start, report)
-    docs = list(pack_candidates(decoded, nlp.vocab, plan.spans_key, keys=plan.keys))
+    docs = list(pack(decoded, nlp.vocab, plan.keys))
     count_oracles(docs, plan.spans_key, report)
     report.decode_s = default_timer() - trained
     unfinished = scratch / "packed.spacy"
@@ -188,7 +190,7 @@ def is_corpus(section: dict[str, Any]) -> bool:
 
 def decode(
     nlp: Language, path: Path, plan: Plan, first: int, report: FoldReport
-) -> Iterator[DecodedDoc]:
+) -> Iterator[Source]:
     """Run the pipeline over the Docs of a file, which are numbered from `first`."""
     examples = list(FastCorpus(path)(nlp))
     if not plan.sets_sentences:
@@ -196,7 +198,7 @@ def decode(
             copy_sentence_starts(example)
     docs = nlp.pipe(example.predicted for example in examples)
     for number, (doc, example) in enumerate(zip(docs, examples, strict=True), first):
-        gold = aligned_annotation(example, plan.keys)
+        gold = ranking_gold(example, asdict(plan))
         lost, marks = gold.lost, [*gold.lost_missing, *gold.lost_incorrect]
         report.first = report.first or describe(example.reference, lost, number)
         report.first_mark = report.first_mark or describe(
@@ -208,7 +210,7 @@ def decode(
         report.unannotated += gold.source is None and len(doc) > 0
         is_spacing_known = not example.reference.has_unknown_spaces
         document = plan.documents[number]
-        yield DecodedDoc(doc, gold.spans, document, is_spacing_known, gold)
+        yield Source(doc, gold, document, is_spacing_known)
 
 
 def describe(doc: Doc, spans: Sequence[LabelledSpan], number: int) -> str:
@@ -224,27 +226,27 @@ def copy_sentence_starts(example: Example) -> None:
 
     The flat pipes learn by the same rule.
     """
-    predicted, reference = example.predicted, example.reference
-    if [t.text for t in predicted] != [t.text for t in reference]:
+    predicted = example.predicted
+    source = starts_of(example)
+    if source is predicted or not source.has_annotation("SENT_START"):
         return
-    if not reference.has_annotation("SENT_START"):
-        return
-    for token, model in zip(predicted, reference, strict=True):
+    for token, model in zip(predicted, source, strict=True):
         token.is_sent_start = model.is_sent_start
 
 
 def count_oracles(docs: Sequence[Doc], key: str, report: FoldReport) -> None:
     """Count what the best choice among the first candidates of each segment finds."""
-    keys = GoldKeys(key)
-    gold = [aligned_annotation(Example(doc, doc), keys) for doc in docs]
-    found = read_candidates(docs, key, annotation=gold)
-    report.segments = len(found.segments)
-    report.candidates = sum(len(segment.candidates) for segment in found.segments)
-    report.gold += found.n_gold
-    report.outside = len(found.lost_gold)
+    gold = [ranking_gold(Example(doc, doc), {"spans_key": key}) for doc in docs]
+    analyses = without_open(read(docs, key), gold)
+    placed, lost = place_gold(analyses.segments, [own.spans for own in gold])
+    segments = ranking_segments(analyses, placed)
+    report.segments = len(segments)
+    report.candidates = sum(len(segment.candidates) for segment in segments)
+    report.gold += sum(len(set(own.spans)) for own in gold)
+    report.outside = len(lost)
     report.counts = {
         str(n): np.sum(
-            [[0, 0], *(_oracle_counts(segment, n) for segment in found.segments)],
+            [[0, 0], *(_oracle_counts(segment, n) for segment in segments)],
             axis=0,
         ).tolist()
         for n in ORACLES

@@ -17,15 +17,10 @@ from spacy_treecrf.data.genia import read_genia
 from spacy_treecrf.data.iob_layers import read_iob_layers
 from spacy_treecrf.data.jsonl import read_jsonl
 from spacy_treecrf.data.offsets import Offsets
-from spacy_treecrf.data.records import (
-    ConversionError,
-    Problems,
-    Sentence,
-    checked_records,
-    default_id,
-)
+from spacy_treecrf.data.records import Sentence, checked_records, default_id
 from spacy_treecrf.data.sgml import read_sgml
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
 
 class Format(str, Enum):

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option, echo
 from wasabi import msg, table
 
-from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
 # Keys of `spacy evaluate --output` after "spans_KEY_", and what the columns are called.
 COLUMNS = {

@@ -233,7 +233,7 @@ def _check_treecrf(
 ) -> list[Finding]:
     from spacy_treecrf.pipeline._gold import GoldReader, gold_labels
     from spacy_treecrf.pipeline._gold_report import KINDS, GoldReport
-    from spacy_treecrf.pipeline._segments import DocSegments
+    from spacy_treecrf.pipeline.docs.segments import DocSegments
 
     # Crossing gold is listed, where training with "error" would stop at the first.
     cfg = {**pipe.cfg, "crossing": "reduce"}
@@ -248,13 +248,13 @@ def _check_treecrf(
     long: list[str] = []
     for number, example in enumerate(examples):
         doc = example.predicted
-        cut = DocSegments([doc], max_length, max_width)
+        segments = DocSegments([doc], max_length)
         where = doc_name(number, example.reference)
         report.where = f"{where}, "
-        reader.read([example], cut, report)
-        longest = int(cut.segments.lengths.max(initial=0))
+        reader.read([example], segments, report)
+        longest = int(segments.lengths.max(initial=0))
         case = f"{where}: {len(doc)} tokens, {doc[:12].text!r}..."
-        if cut.windowed:
+        if segments.windowed:
             windowed.append(case)
         elif (
             max_width is None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
-from spacy_treecrf.data.records import ConversionError, LabelledSpan
+from spacy_treecrf.data.records import LabelledSpan
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -253,7 +254,8 @@ def spans_of_all(
     from spacy_treecrf.pipeline._sweep import sweep
 
     if "decoder" in pipe.cfg:
-        return [[p.spans for p in one] for one in sweep(pipe, docs, decodings)]
+        found = sweep(pipe, docs, decodings)
+        return [[spans for spans, _ in one.by_doc()] for one in found]
     # The span categorizer applies its threshold when it writes.
     predictions, before = pipe.predict(docs), pipe.cfg["threshold"]
     result = []

@@ -13,9 +13,10 @@ from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
 from spacy_treecrf.data.bracketed import format_line
-from spacy_treecrf.data.records import ConversionError, LabelledSpan
+from spacy_treecrf.data.records import LabelledSpan
 from spacy_treecrf.data.statistics import crossing_pairs, nesting_depths
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
 from .documents import is_data, load_pipeline, read_gold, without_annotation
 

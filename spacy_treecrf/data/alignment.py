@@ -4,7 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from .records import LabelledSpan, Problems
+from spacy_treecrf.problems import Problems
+
+from .records import LabelledSpan
 
 # As `alignment_mode` of spaCy's `Doc.char_span`.
 AlignmentMode = Literal["strict", "contract", "expand"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import Problems
 
 from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
 from .offsets import (
@@ -16,13 +17,7 @@ from .offsets import (
     OffsetUnit,
     length_in,
 )
-from .records import (
-    Problems,
-    Sentence,
-    checked_records,
-    default_id,
-    stem,
-)
+from .records import Sentence, checked_records, default_id, stem
 from .text_files import has_byte_order_mark, read_lines, read_text
 
 # A text-bound annotation: label, one or more "start end", the text.

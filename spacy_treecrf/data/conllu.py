@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from spacy_treecrf.problems import Problems
+
 from .corefud import Entities, Node, parse_fields
 from .iob_tags import Tag, decode_tags, find_scheme, parse_tag
-from .records import LabelledSpan, Problems, Sentence, checked_records, default_id, stem
+from .records import LabelledSpan, Sentence, checked_records, default_id, stem
 from .text_files import read_lines
 
 N_COLUMNS = 10

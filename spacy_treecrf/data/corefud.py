@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
-from .records import ConversionError, LabelledSpan, Problems
+from .records import LabelledSpan
 
 NUMBER_FIELDS = ("GRP", "eid")
 LABEL_FIELDS = ("etype", "entity")

@@ -8,9 +8,10 @@ from spacy.tokens import Span, SpanGroup
 from spacy.training import Example
 
 from spacy_treecrf.errors import Warnings
+from spacy_treecrf.problems import Problems
 
 from .alignment import Aligner, AlignmentMode, n_misaligned, token_bounds
-from .records import Problems, Sentence, checked_sentence
+from .records import Sentence, checked_sentence
 
 # A text and its spans as (start character, end character, label).
 AnnotatedText = tuple[str, Iterable[tuple[int, int, str]]]

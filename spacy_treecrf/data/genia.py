@@ -12,14 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import Problems
 
-from .records import (
-    LabelledSpan,
-    Problems,
-    Sentence,
-    checked_records,
-    default_id,
-)
+from .records import LabelledSpan, Sentence, checked_records, default_id
 from .text_files import read_lines
 
 # Python refuses to read numbers of thousands of digits.

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from spacy.tokens import Doc
 
 from spacy_treecrf.gold import GoldKeys, read_gold
+from spacy_treecrf.problems import Problems
 
-from .records import LabelledSpan, Problems
+from .records import LabelledSpan
 from .statistics import SpanCounts, crossing_pairs, labels_by_bounds
 
 # Kinds of trouble, each with what becomes of it.

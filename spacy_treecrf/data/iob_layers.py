@@ -14,17 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
 from .iob_tags import Tag, decode_tags, find_scheme, parse_tag
-from .records import (
-    ConversionError,
-    LabelledSpan,
-    Problems,
-    Sentence,
-    checked_records,
-    default_id,
-    stem,
-)
+from .records import LabelledSpan, Sentence, checked_records, default_id, stem
 from .text_files import read_lines
 
 # A line of CoNLL-2003 that begins a document.

@@ -8,7 +8,9 @@ one reading; tags that do not follow the scheme of their file are repairs, and c
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from .records import LabelledSpan, Problems
+from spacy_treecrf.problems import Problems
+
+from .records import LabelledSpan
 
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILUO", "BMES", "BMEWO"]
 Tag = tuple[str, str]

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from spacy_treecrf.problems import Problems
+
 from .json_records import show
 from .offsets import Annotation
-from .records import Problems
 
 # Where tools put the spans, in the order in which we look.
 SPAN_FIELDS = ("spans", "label", "labels", "entities")

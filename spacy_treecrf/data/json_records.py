@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import Problems
 
-from .records import Problems
 from .text_files import read_lines
 
 # Line from 1, number from 0, and the record.

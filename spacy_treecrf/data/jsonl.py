@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from spacy_treecrf.problems import Problems
+
 from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
 from .json_layouts import (
     BAD_SPAN,
@@ -36,13 +38,7 @@ from .json_layouts import (
 )
 from .json_records import is_record, read_records, show
 from .offsets import Bounds, OffsetMap, Offsets
-from .records import (
-    Problems,
-    Sentence,
-    checked_records,
-    default_id,
-    is_encodable,
-)
+from .records import Sentence, checked_records, default_id, is_encodable
 
 __all__ = ["BAD_SPAN", "LAYOUTS", "UNANNOTATED", "read_jsonl"]
 

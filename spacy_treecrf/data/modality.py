@@ -8,9 +8,10 @@ from dataclasses import replace
 from enum import Enum
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 from spacy_treecrf.speech import to_snor
 
-from .records import ConversionError, Problems, Sentence
+from .records import Sentence
 
 
 class Modality(str, Enum):

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from spacy_treecrf.errors import Warnings
+from spacy_treecrf.problems import N_NAMED, Problems
 
 from .alignment import LEFT_OUT
-from .records import N_NAMED, Problems
 
 T = TypeVar("T")
 Bounds = tuple[int, int]

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError
 
-from .records import ConversionError, stem
+from .records import stem
 from .text_files import read_lines
 
 SPLITS = ("train", "dev", "test")

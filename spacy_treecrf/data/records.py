@@ -1,21 +1,15 @@
-"""The record that every reader yields, and the list of what it could not convert."""
+"""The record that every reader yields."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
+from spacy_treecrf.problems import ConversionError, Problems
 
 # (start, end, label): half-open token offsets and the label's name.
 LabelledSpan = tuple[int, int, str]
-
-# Enough to see a pattern, few enough to read.
-N_NAMED = 5
-
-
-class ConversionError(ValueError):
-    """Input that cannot be converted; the message names file and line."""
 
 
 @dataclass
@@ -55,75 +49,6 @@ class Sentence:
             t + " " * s for t, s in zip(tokens[:-1], spaces[:-1], strict=True)
         )
         return text + "".join(tokens[-1:])
-
-
-@dataclass
-class Problems:
-    """What could not be converted, by kind: how often, and the first few in words.
-
-    Readers collect here instead of warning at once, so that a corpus with a thousand
-    misaligned spans gives one message with a count. A *repair* is what was read
-    otherwise than it stands in the file, or left out although the file means it.
-
-    n_named (int): Of each kind so many are put into words; the rest are counted.
-    strict (bool): Refuse at the first repair.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    named: dict[str, list[str]] = field(default_factory=dict)
-    n_named: int = N_NAMED
-    strict: bool = False
-    # Kinds that are repairs, and how many records could not be read at all.
-    repairs: set[str] = field(default_factory=set)
-    lost_records: int = 0
-
-    def add(self, kind: str, detail: str) -> None:
-        """Count one problem that is no repair.
-
-        kind (str): What it is, e.g. "misaligned spans: left out".
-        detail (str): Where it is: file, line, text.
-        """
-        self.counts[kind] += 1
-        named = self.named.setdefault(kind, [])
-        if len(named) < self.n_named:
-            named.append(_printable(detail))
-
-    def repair(self, kind: str, detail: str, lost_record: bool = False) -> None:
-        """Count one repair.
-
-        kind (str): What was done, e.g. "lines that are no JSON: left out".
-        detail (str): Where: file, line, text.
-        lost_record (bool): Whether a whole sentence or text was left out.
-        RAISES (ConversionError): If `strict`.
-        """
-        if self.strict:
-            raise ConversionError(
-                Errors.T120.format(kind=kind, detail=_printable(detail).rstrip("."))
-            )
-        self.repairs.add(kind)
-        self.lost_records += lost_record
-        self.add(kind, detail)
-
-    @property
-    def n_repairs(self) -> int:
-        """The number of repairs of all kinds."""
-        return sum(self.counts[kind] for kind in self.repairs)
-
-    def messages(self, repairs_only: bool = False) -> list[tuple[str, str]]:
-        """One message for each kind of problem.
-
-        repairs_only (bool): Leave out what is no repair.
-        RETURNS (list[tuple[str, str]]): The headline with the count, and the first
-            few cases, one a line.
-        """
-        result = []
-        for kind, count in self.counts.items():
-            if repairs_only and kind not in self.repairs:
-                continue
-            named = self.named[kind]
-            more = [f"... and {count - len(named)} more"] if count > len(named) else []
-            result.append((f"{count} {kind}", "\n".join(named + more)))
-        return result
 
 
 UNHOLDABLE = "sentences with tokens that no Doc can hold: left out"
@@ -233,11 +158,6 @@ def is_encodable(string: str) -> bool:
 def is_undecoded(string: str) -> bool:
     """Whether a string holds bytes that are not UTF-8, as `read_lines` keeps them."""
     return any("\udc80" <= char <= "\udcff" for char in string)
-
-
-def _printable(detail: str) -> str:
-    # Lone surrogates can't be printed.
-    return detail.encode("utf8", errors="backslashreplace").decode("utf8")
 
 
 def _bad(where: str, reason: str) -> ConversionError:

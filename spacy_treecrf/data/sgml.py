@@ -14,15 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spacy_treecrf.problems import Problems
+
 from .alignment import Aligner, AlignmentMode, Tokenize, token_bounds
-from .records import (
-    LabelledSpan,
-    Problems,
-    Sentence,
-    checked_records,
-    is_encodable,
-    stem,
-)
+from .records import LabelledSpan, Sentence, checked_records, is_encodable, stem
 from .text_files import read_text
 
 ELEMENTS = ("ENAMEX", "TIMEX", "NUMEX")

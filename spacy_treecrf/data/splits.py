@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 
 from spacy_treecrf.errors import Errors
-
-from .records import ConversionError
+from spacy_treecrf.problems import ConversionError
 
 SPLITS = ("train", "dev", "test")
 # What decimal shares may miss 1 by, in floating point.

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spacy_treecrf.errors import Errors
-
-from .records import ConversionError
+from spacy_treecrf.problems import ConversionError
 
 
 def read_lines(path: Path, keep_bytes: bool = False) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,6 @@
 """Decoding sentences into entities with posterior probabilities."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,75 +8,53 @@ from .model import NameClassModel
 from .tokens import TokenBatch
 from .viterbi import Posteriors, forward_backward, k_best, viterbi
 
-
-@dataclass(frozen=True)
-class Entities:
-    """The entities of one labelling of each sentence of a batch, in text order.
-
-    start, end (np.ndarray): Half-open token offsets in the batch. Shape: (M,).
-    name_class (np.ndarray): Classes, from 1 on. Shape: (M,).
-    posterior (np.ndarray): Pr(the span is a segment of its class | words). Shape: (M,).
-    log_prob (np.ndarray): log Pr(the labelling | words) of each sentence, in nats, -inf
-        where a sentence has no such labelling, whose entities are absent. Shape: (S,).
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    name_class: np.ndarray
-    posterior: np.ndarray
-    log_prob: np.ndarray
+# See `decode`.
+Columns = tuple[np.ndarray, ...]
 
 
-def decode(model: NameClassModel, batch: TokenBatch) -> Entities:
-    """The entities of the most probable labelling of each sentence.
-
-    model (NameClassModel): The model.
-    batch (TokenBatch): The sentences.
-    RETURNS (Entities): `log_prob` is left empty, which saves work.
-
-    Cost: O(T N^2) time.
-    """
-    parts = []
-    for tokens, words, features, lengths in _blocks(model, batch, 1):
-        lattice = model.lattice(words, features, lengths)
-        best = viterbi(lattice)
-        parts.append(
-            _entities(
-                best.name_classes,
-                best.begins,
-                forward_backward(lattice),
-                tokens.start,
-                np.zeros(0),
-            )
-        )
-    return _join(parts)
-
-
-def decode_k_best(model: NameClassModel, batch: TokenBatch, k: int) -> list[Entities]:
+def decode(model: NameClassModel, batch: TokenBatch, k: int = 1) -> Columns:
     """The entities of the k most probable labellings of each sentence.
 
     model (NameClassModel): The model.
     batch (TokenBatch): The sentences.
     k (int): How many, at least 1.
-    RETURNS (list[Entities]): The r-th best of every sentence, for r from 0 to k - 1.
+    RETURNS (Columns): Rank, half-open token offsets in the batch, name class (from 1 on)
+        of each entity, by rank and in text order, and its score, Pr(the span is a segment
+        of its class | words), (M,) each; log Pr(labelling | words) of each sentence, in
+        nats, -inf where there is none of a rank, (S, k). For k = 1 the last is left at 0,
+        which saves work.
+
+    Cost: O(T N^2) time for k = 1.
     """
-    parts: list[list[Entities]] = [[] for _ in range(k)]
+    parts: list[Columns] = []
+    chances = []
     for tokens, words, features, lengths in _blocks(model, batch, k):
         lattice = model.lattice(words, features, lengths)
-        posteriors, best = forward_backward(lattice), k_best(lattice, k)
-        for rank, part in enumerate(parts):
-            log_prob = np.minimum(best.log_joint[rank] - posteriors.log_z, 0.0)
-            present = np.repeat(np.isfinite(log_prob), lengths)
-            part.append(
-                _entities(
-                    np.where(present, best.name_classes[rank], 0),
-                    best.begins[rank],
-                    posteriors,
-                    tokens.start,
-                    log_prob,
-                )
-            )
-    return [_join(part) for part in parts]
+        posteriors = forward_backward(lattice)
+        if k == 1:
+            best = viterbi(lattice)
+            ranks = [(best.name_classes, best.begins)]
+            log_prob = np.zeros((1, len(lengths)))
+        else:
+            found = k_best(lattice, k)
+            log_prob = np.minimum(found.log_joint - posteriors.log_z, 0.0)
+            present = np.repeat(np.isfinite(log_prob), lengths, axis=1)
+            classes = np.where(present, found.name_classes, 0)
+            ranks = list(zip(classes, found.begins, strict=True))
+        parts += [
+            _entities(rank, classes, begins, posteriors, tokens.start)
+            for rank, (classes, begins) in enumerate(ranks)
+        ]
+        chances.append(log_prob.T)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if not parts:
+        columns = [*(np.zeros(0, dtype=np.int64) for _ in range(4)), np.zeros(0)]
+    # By rank, and there in the order of the blocks.
+    order = np.argsort(columns[0], kind="stable")
+    return (
+        *(column[order] for column in columns),
+        np.concatenate([np.zeros((0, k)), *chances]),
+    )
 
 
 def _blocks(
@@ -94,28 +71,17 @@ def _blocks(
 
 
 def _entities(
+    rank: int,
     classes: np.ndarray,
     begins: np.ndarray,
     posteriors: Posteriors,
     offset: int,
-    log_prob: np.ndarray,
-) -> Entities:
+) -> Columns:
     """Read the segments off a labelling and keep the names."""
     start = np.flatnonzero(begins)
     end = np.append(start[1:], len(begins))
     is_name = classes[start] > 0
     start, end = start[is_name], end[is_name]
     name_class = classes[start]
-    posterior = posteriors.spans(start, end, name_class)
-    return Entities(start + offset, end + offset, name_class, posterior, log_prob)
-
-
-def _join(parts: list[Entities]) -> Entities:
-    """Put the entities of successive blocks together."""
-    if not parts:
-        empty = np.zeros(0, dtype=np.int64)
-        return Entities(empty, empty, empty, np.zeros(0), np.zeros(0))
-    columns = Entities.__dataclass_fields__
-    return Entities(
-        **{name: np.concatenate([getattr(p, name) for p in parts]) for name in columns}
-    )
+    score = posteriors.spans(start, end, name_class)
+    return np.full(len(start), rank), start + offset, end + offset, name_class, score

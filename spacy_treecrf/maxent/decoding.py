@@ -1,43 +1,25 @@
 """From taggings to entities, and how sure the hypotheses are of each."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .beam import Beam, beam_search
 from .features import WordBatch
 from .model import MaxEntModel
 
-
-@dataclass(frozen=True)
-class Entities:
-    """The entities of one tagging of each sentence, in text order.
-
-    start, end (np.ndarray): Half-open word offsets in the batch. Shape: (M,).
-    label (np.ndarray): Labels, from 0 on. Shape: (M,).
-    score (np.ndarray): Share of the hypotheses' probability that is with hypotheses
-        that have the entity. Shape: (M,).
-    log_prob (np.ndarray): Log probability of each sentence's tagging, in nats, -inf
-        where a sentence has no such tagging. Shape: (S,).
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    label: np.ndarray
-    score: np.ndarray
-    log_prob: np.ndarray
+Columns = tuple[np.ndarray, ...]
 
 
-def decode(
-    model: MaxEntModel, batch: WordBatch, beam: int, n_best: int
-) -> list[Entities]:
+def decode(model: MaxEntModel, batch: WordBatch, beam: int, n_best: int) -> Columns:
     """The entities of the best taggings of each sentence.
 
     model (MaxEntModel): The model.
     batch (WordBatch): The sentences.
     beam (int): Hypotheses that are kept at every word.
     n_best (int): How many of them to return, at most `beam`.
-    RETURNS (list[Entities]): The r-th best of every sentence, for r below `n_best`.
+    RETURNS (Columns): Rank, half-open word offsets, label (from 0 on) of each entity, by
+        rank and in text order, and its score: the share of the hypotheses' probability
+        that is with hypotheses that have it, (M,) each; log probability of the taggings
+        of each sentence, in nats, -inf where there is none of a rank, (S, n_best).
     """
     found = beam_search(
         model.word_scores(batch), model.history_weights, batch.lengths, beam
@@ -45,15 +27,15 @@ def decode(
     return read_entities(found, batch.lengths, n_best)
 
 
-def read_entities(beam: Beam, lengths: np.ndarray, n_best: int) -> list[Entities]:
+def read_entities(beam: Beam, lengths: np.ndarray, n_best: int) -> Columns:
     """Read entities off the hypotheses.
 
     beam (Beam): The hypotheses, well formed.
     lengths (np.ndarray): Words of each sentence. Shape: (S,).
     n_best (int): How many ranks to return.
-    RETURNS (list[Entities]): The entities of each rank.
+    RETURNS (Columns): As `decode`.
     """
-    n_ranks, n_words = beam.tags.shape
+    n_words = beam.tags.shape[1]
     tags = beam.tags.reshape(-1)
     is_continuation = (tags > 0) & (tags % 2 == 0)
     # Whatever is no continuation ends what is before it.
@@ -66,13 +48,11 @@ def read_entities(beam: Beam, lengths: np.ndarray, n_best: int) -> list[Entities
     start, end = start - rank * n_words, end - rank * n_words
     sentence = np.repeat(np.arange(len(lengths)), lengths)[start]
     score = _shares(beam.log_prob, rank, sentence, start, end, label)
-    borders = np.searchsorted(rank, np.arange(n_ranks + 1))
-    return [
-        Entities(start[a:b], end[a:b], label[a:b], score[a:b], log_prob)
-        for a, b, log_prob in zip(
-            borders[:n_best], borders[1:], beam.log_prob, strict=False
-        )
-    ]
+    kept = rank < n_best
+    return (
+        *(column[kept] for column in (rank, start, end, label, score)),
+        beam.log_prob[:n_best].T,
+    )
 
 
 def _shares(

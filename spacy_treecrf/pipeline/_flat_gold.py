@@ -2,33 +2,21 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from spacy.attrs import SENT_START
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import logger
 
 from spacy_treecrf.errors import Errors, Warnings
-from spacy_treecrf.gold import (
-    Gold,
-    GoldKeys,
-    LabelledSpan,
-    aligned_gold,
-    same_tokens,
-)
+from spacy_treecrf.gold import Gold, GoldKeys, LabelledSpan, aligned_gold
+from spacy_treecrf.problems import Problems
 
-from ._problems import Problems
-from ._sentences import (
-    DocSentences,
-    join_sentences,
-    read_sentences,
-    select_sentences,
-)
-from ._spans import outermost_spans
+from .docs.entities import outermost_spans
+from .docs.segments import DocSegments, Words, join_words, starts_of
 
 # Documents read at a time, and between two lines of progress: some seconds.
 CHUNK = 10_000
@@ -54,14 +42,14 @@ EMPTY = "hold nothing but white space and are not learnt. Remove them"
 class FlatCorpus:
     """A corpus whose names are disjoint and lie within sentences.
 
-    sentences (DocSentences): Its words; types are hashes of the pipe's string store.
+    sentences (Words): Its words, sentence by sentence.
     start, end (np.ndarray): Half-open word offsets of the names. Shape: (M,).
     labels (np.ndarray): Number of each name's label. Shape: (M,).
     label_names (tuple[str, ...]): The labels, sorted.
     known (np.ndarray): Whether anybody has annotated each word. Shape: (T,), bool.
     """
 
-    sentences: DocSentences
+    sentences: Words
     start: np.ndarray
     end: np.ndarray
     labels: np.ndarray
@@ -86,7 +74,7 @@ class FlatReport:
 
     def add(self, kind: str, number: int, doc: Doc, span: LabelledSpan) -> None:
         """Count one span of the Doc of a number."""
-        self.problems.add(kind, doc, span, f"document {number}, ")
+        self.problems.add_span(kind, doc, span, f"document {number}, ")
 
     def add_gold(self, number: int, doc: Doc, gold: Gold) -> None:
         """Count what a Doc has, and what of it fits no tokens."""
@@ -162,12 +150,11 @@ def read_flat_corpus(
     RETURNS (FlatCorpus): Words of the predicted Docs and gold that fits them.
     RAISES (ValueError): If there is no usable name in the whole corpus.
 
-    Deviates: sentence starts come from the predicted Doc, and where it has none, as is
-    always the case in `spacy train`, from the reference with the same tokens.
+    Sentence starts are those of `starts_of`.
     """
     keys = GoldKeys(spans_key, missing_spans_key)
     found = report or FlatReport(name, keys)
-    chunks: list[DocSentences] = []
+    chunks: list[Words] = []
     rows: list[np.ndarray] = []
     labels: list[str] = []
     known: list[np.ndarray] = []
@@ -175,25 +162,21 @@ def read_flat_corpus(
     examples = iter(get_examples())
     # In chunks, so that no more than one chunk of Docs is held in memory.
     while chunk := list(islice(examples, CHUNK)):
-        docs, sentences_of, gold = [], [], []
-        n_docs = found.n_docs
+        docs, gold, n_docs = [], [], found.n_docs
         for number, example in enumerate(chunk):
-            reference = example.reference
-            same = same_tokens(example)
-            own = not same or _has_sentence_starts(example.predicted)
             docs.append(example.predicted)
-            sentences_of.append(example.predicted if own else reference)
             its_gold = aligned_gold(example, keys)
-            found.add_gold(n_docs + number, reference, its_gold)
+            found.add_gold(n_docs + number, example.reference, its_gold)
             if its_gold.spans or its_gold.regions:
                 gold.append((number, its_gold))
-        sentences = read_sentences(docs, sentences_of)
-        table, names, is_known = _place(sentences, docs, gold, n_docs, found)
-        chunks.append(replace(sentences, docs=sentences.docs + n_docs))
+        segments = DocSegments(docs, starts_of=[starts_of(e) for e in chunk])
+        table, names, is_known = _place(segments, docs, gold, n_docs, found)
+        words = segments.words()
+        chunks.append(replace(words, docs=words.docs + n_docs))
         rows.append(table + n_words)
         labels.extend(names)
         known.append(is_known)
-        n_words += sentences.n_words
+        n_words += len(words)
         logger.info("%s: read %d documents, %d words", name, found.n_docs, n_words)
     if not labels:
         raise ValueError(
@@ -213,7 +196,7 @@ def read_flat_corpus(
     label_names = tuple(sorted(set(labels)))
     position = {label: number for number, label in enumerate(label_names)}
     edges = np.concatenate(rows)
-    sentences = join_sentences(chunks)
+    sentences = join_words(chunks)
     if not is_known.all():
         # A sentence that nobody has annotated is as if it were not there.
         sentence = np.repeat(np.arange(len(sentences.lengths)), sentences.lengths)
@@ -221,7 +204,7 @@ def read_flat_corpus(
         is_kept = kept[sentence]
         words_before = np.concatenate(([0], np.cumsum(is_kept)))
         edges, is_known = words_before[edges], is_known[is_kept]
-        sentences = select_sentences(sentences, kept)
+        sentences = sentences.select(kept)
     return FlatCorpus(
         sentences,
         edges[:, 0],
@@ -238,7 +221,7 @@ def label_words(corpus: FlatCorpus) -> tuple[np.ndarray, np.ndarray]:
     corpus (FlatCorpus): The corpus.
     RETURNS (tuple[np.ndarray, np.ndarray]): Shapes: (T,).
     """
-    n_words = corpus.sentences.n_words
+    n_words = len(corpus.sentences)
     name_classes = np.zeros(n_words, dtype=np.int64)
     begins = np.zeros(n_words, dtype=bool)
     lengths = corpus.end - corpus.start
@@ -254,12 +237,8 @@ def label_words(corpus: FlatCorpus) -> tuple[np.ndarray, np.ndarray]:
     return name_classes, begins
 
 
-def _has_sentence_starts(doc: Doc) -> bool:
-    return bool((doc.to_array(SENT_START)[1:] == 1).any())
-
-
 def _place(
-    sentences: DocSentences,
+    segments: DocSegments,
     docs: list[Doc],
     gold: list[tuple[int, Gold]],
     n_before: int,
@@ -270,23 +249,24 @@ def _place(
     RETURNS (tuple[np.ndarray, list[str], np.ndarray]): (start, end) and label of each;
         whether each word of the chunk is annotated.
     """
-    doc_end = np.cumsum(sentences.doc_words)
-    sentence_end = np.repeat(np.cumsum(sentences.lengths), sentences.lengths)
+    before = segments.words_before
+    n_words = segments.n_words
+    sentence_end = np.repeat(np.cumsum(n_words), n_words)
     rows: list[tuple[int, int]] = []
     labels: list[str] = []
-    known = np.ones(sentences.n_words, dtype=bool)
+    known = np.ones(len(sentence_end), dtype=bool)
     for number, its_gold in gold:
         doc, spans = docs[number], its_gold.spans
         kept = outermost_spans(spans) if len(spans) > 1 else spans
         if len(kept) < len(spans):
             for span in _left_out(spans, kept):
                 report.add(NESTED, n_before + number, doc, span)
-        base = int(doc_end[number] - sentences.doc_words[number])
-        words = sentences.tokens[base : doc_end[number]]
-        for start, end in _word_edges(its_gold.regions, words, base):
-            known[start:end] = False
-        edges = _word_edges(kept, words, base)
-        for span, (start, end) in zip(kept, edges, strict=True):
+        words = before[segments.offsets[number] :]
+        for start, end, _ in its_gold.regions:
+            known[words[start] : words[end]] = False
+        for span in kept:
+            # The words before each edge: the span without white space at its edges.
+            start, end = int(words[span[0]]), int(words[span[1]])
             if start >= end:
                 report.add(EMPTY, n_before + number, doc, span)
             elif end > sentence_end[start]:
@@ -296,17 +276,6 @@ def _place(
                 labels.append(span[2])
                 known[start:end] = True
     return np.array(rows, dtype=np.int64).reshape(-1, 2), labels, known
-
-
-def _word_edges(
-    spans: Sequence[LabelledSpan], words: np.ndarray, base: int
-) -> list[tuple[int, int]]:
-    """The words before each edge of some spans: the edges without white space.
-
-    words (np.ndarray): Token offsets of the Doc's words. base (int): Words before it.
-    """
-    edges = np.array([span[:2] for span in spans], dtype=np.int64).reshape(-1, 2)
-    return [tuple(pair) for pair in (np.searchsorted(words, edges) + base).tolist()]
 
 
 def _left_out(

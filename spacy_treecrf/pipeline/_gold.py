@@ -14,7 +14,7 @@ from spacy_treecrf.ml.loss import Annotation
 from spacy_treecrf.structure.masks import ANY_LABEL, largest_compatible
 
 from ._gold_report import GoldReport
-from ._segments import DocSegments
+from .docs.segments import DocSegments
 
 
 def gold_labels(example: Example, cfg: dict[str, Any]) -> list[list[str]]:
@@ -49,12 +49,12 @@ class GoldReader:
         self.max_width: int | None = cfg["max_width"]
 
     def read(
-        self, examples: Sequence[Example], cut: DocSegments, report: GoldReport
+        self, examples: Sequence[Example], segments: DocSegments, report: GoldReport
     ) -> Annotation:
         """Read a batch.
 
         examples (Sequence[Example]): The batch.
-        cut (DocSegments): Segments of the predicted Docs.
+        segments (DocSegments): Segments of the predicted Docs.
         report (GoldReport): Gets what cannot be used.
         RETURNS (Annotation): Rows of (segment, start, end, label number).
         RAISES (ValueError): If gold spans cross and `crossing` is "error", or a label is
@@ -64,11 +64,11 @@ class GoldReader:
         missing: list[tuple[int, int, int, int]] = []
         incorrect: list[tuple[int, int, int, int]] = []
         # Segments are in Doc order: those of Doc d are borders[d]:borders[d + 1].
-        borders = np.searchsorted(cut.doc, np.arange(len(examples) + 1))
+        borders = segments.by_doc()
         for number, example in enumerate(examples):
             first, last = int(borders[number]), int(borders[number + 1])
-            ends = cut.end[first:last]
-            starts = cut.start[first:last]
+            ends = segments.end[first:last]
+            starts = segments.start[first:last]
             gold = aligned_gold(example, self.keys)
             report.add_gold(example.reference, gold)
             wrong = self._incorrect(example, gold, first, starts, ends, report)
@@ -78,8 +78,8 @@ class GoldReader:
                 example, gold, first, starts, ends, set(wrong), report
             )
             for segment, spans in by_segment.items():
-                length = int(cut.segments.lengths[segment])
-                offset = int(cut.start[segment])
+                length = int(segments.lengths[segment])
+                offset = int(segments.start[segment])
                 for start, end, label in self._without_crossing(
                     example, spans, length, offset, report
                 ):

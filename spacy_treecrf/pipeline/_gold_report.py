@@ -8,8 +8,7 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.gold import Gold, GoldKeys, LabelledSpan
-
-from ._problems import Problems
+from spacy_treecrf.problems import Problems
 
 # Spans of three sorts, with the words for them in the warning, and what else to know.
 GOLD, INCORRECT, MISSING = "gold spans", "incorrect spans", "missing regions"
@@ -86,7 +85,7 @@ class GoldReport:
 
     def add(self, kind: str, doc: Doc, span: LabelledSpan) -> None:
         """Count one span, and keep the first of its kind as the example."""
-        self.problems.add(kind, doc, span, self.where)
+        self.problems.add_span(kind, doc, span, self.where)
 
     def add_wide(self, doc: Doc, span: LabelledSpan) -> None:
         """Count one span that is wider than the width limit."""

@@ -1,88 +1,34 @@
-"""From entities in segments to labelled spans in Docs."""
+"""From what the model finds in chunks to the analyses of a batch."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc
 from thinc.api import to_numpy
 
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.labels import LabelSet
 
-from ._segments import DocSegments, doc_texts
-from ._spans import LabelledSpan, drop_candidates, write_entities
+from .docs.analyses import END, OWN, SEGMENT, START, Analyses
+from .docs.segments import DocSegments, doc_texts
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.decoding import Candidates, Entities
     from spacy_treecrf.ml.types import SpanPotentials
 
 
-class Rank(NamedTuple):
-    """The candidates of one rank: the entity sets of all segments that have so many.
-
-    spans (list[LabelledSpan]): Their entities, in text order.
-    segments (np.ndarray): Half-open token offsets of these segments. Shape: (m, 2), int32.
-    log_prob (np.ndarray): Log-probability of each set, in nats. Shape: (m,), float64.
-    """
-
-    spans: list[LabelledSpan]
-    segments: np.ndarray
-    log_prob: np.ndarray
-
-
-class Prediction(NamedTuple):
-    """What is written to a Doc.
-
-    spans (list[LabelledSpan]): Entities in text order, outer before inner.
-    scores (list[float]): Probability of each.
-    ranks (list[Rank]): Candidates, best first; empty unless asked for.
-    segments (np.ndarray | None): Segments of the Doc, where `entropy` is given.
-    entropy (np.ndarray | None): Entropy of each segment's trees. Shape: (m,), float64.
-    """
-
-    spans: list[LabelledSpan]
-    scores: list[float]
-    ranks: Sequence[Rank] = ()
-    segments: np.ndarray | None = None
-    entropy: np.ndarray | None = None
-
-
-def write_prediction(doc: Doc, key: str, prediction: Prediction, ents: bool) -> None:
-    """Write the entities of a Doc as `doc.spans[key]`, and rank r as `doc.spans["key:r"]`.
-
-    doc (Doc): The document.
-    key (str): The spans key.
-    prediction (Prediction): What is written.
-    ents (bool): Whether to write `doc.ents` too.
-    """
-    attrs: dict[str, Any] = {}
-    if prediction.entropy is not None and prediction.segments is not None:
-        attrs = {"segments": prediction.segments, "entropy": prediction.entropy}
-    write_entities(doc, key, prediction.spans, prediction.scores, ents=ents, **attrs)
-    drop_candidates(doc, key, len(prediction.ranks))
-    for number, rank in enumerate(prediction.ranks):
-        doc.spans[f"{key}:{number}"] = SpanGroup(
-            doc,
-            name=f"{key}:{number}",
-            attrs={"segments": rank.segments, "log_prob": rank.log_prob},
-            spans=[
-                Span(doc, start, end, label=label) for start, end, label in rank.spans
-            ],
-        )
-
-
 def finite_potentials(
     potentials: "Iterable[SpanPotentials]",
     docs: Sequence[Doc],
-    cut: DocSegments,
+    segments: DocSegments,
     name: str,
     n_labels: int,
 ) -> "Iterator[SpanPotentials]":
     """Pass potentials on, unless no tree could be told from another by them.
 
     potentials (Iterable[SpanPotentials]): Chunks of a batch.
-    docs (Sequence[Doc]): The batch. cut (DocSegments): Its segments.
+    docs (Sequence[Doc]): The batch. segments (DocSegments): Its segments.
     name (str): Name of the pipe. n_labels (int): Labels that it has.
     YIELDS (SpanPotentials): The same chunks.
     RAISES (ValueError): If one is not finite, or of another number of labels: spans and
@@ -93,8 +39,8 @@ def finite_potentials(
         # One sum tells: it is finite only if all potentials are.
         if not np.isfinite(float(chunk.data.sum(axis=(0, 1)))):
             bad = ~np.isfinite(to_numpy(chunk.data)).all(axis=0)
-            segments = chunk.numbers[chunk.index.segment.cpu().numpy()[bad]]
-            texts = doc_texts(docs, cut, segments)
+            numbers = chunk.numbers[chunk.index.segment.cpu().numpy()[bad]]
+            texts = doc_texts(docs, segments, numbers)
             if texts:
                 raise ValueError(Errors.T007.format(name=name, docs=texts))
         yield chunk
@@ -113,94 +59,55 @@ def check_labels(name: str, chunk: "SpanPotentials", n_labels: int) -> None:
         )
 
 
-def predictions_by_doc(
-    found: "Iterable[Entities]", cut: DocSegments, labels: LabelSet, n_docs: int
-) -> list[Prediction]:
-    """Put entities back into their Docs, composite labels taken apart.
-
-    found (Iterable[Entities]): Entities, chunk by chunk.
-    cut (DocSegments): Segments of the batch.
-    labels (LabelSet): The labels and their numbers.
-    n_docs (int): Docs of the batch.
-    RETURNS (list[Prediction]): One for each Doc.
-    """
-    names = labels.plain
-    scored: list[list[tuple[LabelledSpan, float]]] = [[] for _ in range(n_docs)]
-    for entities in found:
-        offset = cut.start[entities.segment]
-        columns = (
-            cut.doc[entities.segment],
-            entities.start + offset,
-            entities.end + offset,
-            entities.parts,
-            entities.scores,
-        )
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for doc, start, end, parts, chances in rows:
-            for name, written, chance in zip(names, parts, chances, strict=True):
-                if written:
-                    scored[doc].append(((start, end, name), chance))
-    predictions: list[Prediction] = []
-    for items in scored:
-        items.sort(key=lambda item: (item[0][0], -item[0][1], item[0][2]))
-        spans, scores = [span for span, _ in items], [score for _, score in items]
-        predictions.append(Prediction(spans, scores))
-    return predictions
-
-
-def add_candidates(
-    predictions: list[Prediction],
-    found: "Iterable[Candidates]",
-    cut: DocSegments,
+def analyses_of(
+    found: "Iterable[tuple[Entities, Candidates | None]]",
+    segments: DocSegments,
     labels: LabelSet,
-    n_best: int,
-    with_entropy: bool,
-) -> list[Prediction]:
-    """Add candidates and entropies to the predictions of a batch.
+    n_best: int = 1,
+) -> Analyses:
+    """Put the findings of all chunks together, composite labels taken apart.
 
-    predictions (list[Prediction]): One for each Doc.
-    found (Iterable[Candidates]): Candidates, chunk by chunk.
-    cut (DocSegments): Segments of the batch.
+    found (Iterable): Entities and candidates, chunk by chunk.
+    segments (DocSegments): Segments of the batch.
     labels (LabelSet): The labels and their numbers.
     n_best (int): Candidates of each segment; 1 for none.
-    with_entropy (bool): Whether every Doc gets the entropies of its segments.
-    RETURNS (list[Prediction]): One for each Doc.
+    RETURNS (Analyses): With the entropy of the segments, where it was computed.
     """
+    tables = [np.zeros((0, 5), dtype=np.int64)]
+    scores = [np.zeros(0, dtype=np.float32)]
+    log_prob = np.full((len(segments), n_best if n_best > 1 else 0), -np.inf)
+    entropy = None
     parts = labels.parts()
-    sets: list[list[tuple[float, list[LabelledSpan]]]] = [[] for _ in cut.doc]
-    entropy = np.zeros(len(cut.doc), dtype=np.float64)
-    for chunk in found:
-        for place, number in enumerate(chunk.numbers.tolist()):
-            offset = int(cut.start[number])
-            for log_prob, nodes in chunk.sets[place] if chunk.sets is not None else ():
-                spans = [
-                    (start + offset, end + offset, part)
-                    for start, end, label in nodes
-                    for part in parts[label]
+    number = {name: place for place, name in enumerate(labels.plain)}
+    for entities, candidates in found:
+        row, label = entities.parts.nonzero()
+        edges = (entities.segment[row], entities.start[row], entities.end[row])
+        tables.append(_table(edges[0], np.full(len(row), OWN), *edges[1:], label))
+        scores.append(entities.scores[row, label])
+        if candidates is None:
+            continue
+        if candidates.entropy is not None:
+            entropy = np.zeros(len(segments)) if entropy is None else entropy
+            entropy[candidates.numbers] = candidates.entropy
+        rows = []
+        for segment, sets in zip(
+            candidates.numbers.tolist(), candidates.sets or (), strict=False
+        ):
+            for rank, (chance, nodes) in enumerate(sets):
+                log_prob[segment, rank] = chance
+                rows += [
+                    (segment, rank, start, end, number[part])
+                    for start, end, composite in nodes
+                    for part in parts[composite]
                 ]
-                sets[number].append((log_prob, spans))
-        if chunk.entropy is not None:
-            entropy[chunk.numbers] = chunk.entropy
-    segments = np.stack([cut.start, cut.end], axis=1).astype(np.int32)
-    borders = np.searchsorted(cut.doc, np.arange(len(predictions) + 1))
-    result = []
-    for doc, prediction in enumerate(predictions):
-        own = range(int(borders[doc]), int(borders[doc + 1]))
-        ranks = []
-        for rank in range(n_best if n_best > 1 else 0):
-            present = [number for number in own if len(sets[number]) > rank]
-            chosen = [sets[number][rank] for number in present]
-            ranks.append(
-                Rank(
-                    [span for _, spans in chosen for span in spans],
-                    segments[present].reshape(-1, 2),
-                    np.array([log_prob for log_prob, _ in chosen], dtype=np.float64),
-                )
-            )
-        prediction = prediction._replace(ranks=ranks)
-        if with_entropy:
-            prediction = prediction._replace(
-                segments=segments[list(own)], entropy=entropy[list(own)]
-            )
-        result.append(prediction)
-    return result
+        tables.append(np.array(rows, dtype=np.int64).reshape(-1, 5))
+        scores.append(np.full(len(rows), np.nan, dtype=np.float32))
+    table = np.concatenate(tables)
+    table[:, [START, END]] += segments.start[table[:, SEGMENT], None]
+    return Analyses(
+        segments, tuple(labels.plain), table, np.concatenate(scores), log_prob, entropy
+    )
+
+
+def _table(*columns: np.ndarray) -> np.ndarray:
+    return np.stack(columns, axis=1).astype(np.int64)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from spacy.tokens import Doc
 
-from ._predictions import Prediction, predictions_by_doc
+from ._predictions import analyses_of
 from ._settings import loss_settings
+from .docs.analyses import Analyses
 
 if TYPE_CHECKING:
     from .treecrf import TreeCRF
@@ -21,24 +23,24 @@ class Decoding(NamedTuple):
 
 def sweep(
     pipe: "TreeCRF", docs: Sequence[Doc], decodings: Sequence[Decoding]
-) -> list[list[Prediction]]:
+) -> list[Analyses]:
     """Predict a batch with each of several decoders and thresholds.
 
     pipe (TreeCRF): The pipe; its settings are left alone.
     docs (Sequence[Doc]): The batch. Encoder and scorer see it once.
     decodings (Sequence[Decoding]): The settings; the decoder is "cky" or "mbr".
-    RETURNS (list[list[Prediction]]): For each of the settings a prediction for each Doc.
+    RETURNS (list[Analyses]): What is found with each of the settings.
     RAISES (ValueError): As `TreeCRF.predict`.
     """
     from spacy_treecrf.ml.decoding import decode
 
     docs = list(docs)
-    cut, potentials = pipe.span_potentials(docs)
+    segments, potentials = pipe.span_potentials(docs)
     chunks, labels = list(potentials), pipe.label_set
     settings = loss_settings(pipe.cfg, len(labels))
-    trees: dict[Decoding, list[Prediction]] = {}
+    trees: dict[Decoding, Analyses] = {}
 
-    def predict(decoding: Decoding) -> list[Prediction]:
+    def predict(decoding: Decoding) -> Analyses:
         if decoding not in trees:
             found = decode(
                 pipe.model,
@@ -48,7 +50,9 @@ def sweep(
                 str(decoding.decoder),
                 decoding.threshold,
             )
-            trees[decoding] = predictions_by_doc(found, cut, labels, len(docs))
+            trees[decoding] = analyses_of(
+                ((entities, None) for entities in found), segments, labels
+            )
         return trees[decoding]
 
     results = []
@@ -56,19 +60,8 @@ def sweep(
         if decoding.decoder == "cky" and pipe.cfg["objective"] == "treecrf":
             # The threshold only drops entities of the best tree.
             best = predict(Decoding("cky", None))
-            results.append([surer(one, decoding.threshold) for one in best])
+            least = -np.inf if decoding.threshold is None else decoding.threshold
+            results.append(best.select(best.scores > least))
         else:
             results.append(predict(decoding))
     return results
-
-
-def surer(prediction: Prediction, threshold: float | None) -> Prediction:
-    """A prediction without the spans whose probability is at most the threshold."""
-    if threshold is None:
-        return prediction
-    kept = [
-        (span, score)
-        for span, score in zip(prediction.spans, prediction.scores, strict=True)
-        if score > threshold
-    ]
-    return Prediction([span for span, _ in kept], [score for _, score in kept])

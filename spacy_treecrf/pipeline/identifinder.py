@@ -13,7 +13,7 @@ from spacy.training import Example, validate_get_examples
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from spacy_treecrf.hmm.decoding import Entities, decode, decode_k_best
+from spacy_treecrf.hmm.decoding import decode
 from spacy_treecrf.hmm.learning import learn
 from spacy_treecrf.hmm.model import NameClassModel, Settings
 from spacy_treecrf.hmm.tokens import TokenBatch
@@ -25,10 +25,10 @@ from spacy_treecrf.hmm.word_features import (
 from spacy_treecrf.hmm.word_lists import WordLists
 
 from ._flat_gold import label_words
-from ._flat_pipe import FlatPipe, RankedEntities
+from ._flat_pipe import Columns, FlatPipe
 from ._learned_pipe import Arrays, Header
-from ._sentences import DocSentences
 from ._settings import check_flat_settings, warn_of_shared_key
+from .docs.segments import Words
 
 DEFAULT_CONFIG = {
     "spans_key": "nested",
@@ -241,12 +241,10 @@ class IdentiFinder(FlatPipe):
         )
         self._fix_settings()
 
-    def _decode(self, sentences: DocSentences) -> list[RankedEntities]:
-        model, n_best = self.name_class_model, self.cfg["n_best"]
-        batch = _batch(sentences)
-        if n_best == 1:
-            return [_ranked(decode(model, batch))]
-        return [_ranked(entities) for entities in decode_k_best(model, batch, n_best)]
+    def _decode(self, words: Words) -> Columns:
+        found = decode(self.name_class_model, _batch(words), self.cfg["n_best"])
+        rank, start, end, name_class, score, log_prob = found
+        return rank, start, end, name_class - 1, score, log_prob
 
     def _to_arrays(self) -> tuple[Header, Arrays]:
         header, arrays = self.name_class_model.to_arrays()
@@ -258,19 +256,9 @@ class IdentiFinder(FlatPipe):
         self._set_labels(header["labels"])
 
 
-def _ranked(entities: Entities) -> RankedEntities:
-    return RankedEntities(
-        entities.start,
-        entities.end,
-        entities.name_class - 1,
-        entities.posterior,
-        entities.log_prob,
-    )
-
-
-def _batch(sentences: DocSentences) -> TokenBatch:
-    types, token_types = sentences.types()
-    return TokenBatch(types, token_types, sentences.lengths)
+def _batch(words: Words) -> TokenBatch:
+    types, token_types = words.types()
+    return TokenBatch(types, token_types, words.lengths)
 
 
 def second_half(docs: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ from spacy_treecrf.maxent.model import MaxEntModel, tag_entities
 from spacy_treecrf.maxent.training import train
 
 from ._flat_gold import FlatCorpus
-from ._flat_pipe import FlatPipe, RankedEntities
+from ._flat_pipe import Columns, FlatPipe
 from ._learned_pipe import Arrays, Header
-from ._sentences import DocSentences
 from ._settings import check_maxent_settings, warn_of_shared_key
+from .docs.segments import Words
 
 # Written in the mode "segment" if the corpus has several labels and none is set.
 SEGMENT_LABEL = "ENTITY"
@@ -200,7 +200,7 @@ class MaxEntTagger(FlatPipe):
         self._set_labels(labels)
         self._model = train(
             _batch(corpus.sentences),
-            tag_entities(corpus.sentences.n_words, corpus.start, corpus.end, numbers),
+            tag_entities(len(corpus.sentences), corpus.start, corpus.end, numbers),
             len(labels),
             cutoff=self.cfg["cutoff"],
             l2=self.cfg["l2"],
@@ -228,11 +228,9 @@ class MaxEntTagger(FlatPipe):
                 "%s: iteration %d, %.6f nats a word", self.name, iteration, loss
             )
 
-    def _decode(self, sentences: DocSentences) -> list[RankedEntities]:
-        ranks = decode(
-            self.maxent_model, _batch(sentences), self.cfg["beam"], self.cfg["n_best"]
-        )
-        return [RankedEntities(**vars(entities)) for entities in ranks]
+    def _decode(self, words: Words) -> Columns:
+        beam, n_best = self.cfg["beam"], self.cfg["n_best"]
+        return decode(self.maxent_model, _batch(words), beam, n_best)
 
     def _to_arrays(self) -> tuple[Header, Arrays]:
         header, arrays = self.maxent_model.to_arrays()
@@ -243,6 +241,6 @@ class MaxEntTagger(FlatPipe):
         self._set_labels(header["labels"])
 
 
-def _batch(sentences: DocSentences) -> WordBatch:
-    types, words = sentences.types()
-    return WordBatch(types, words, sentences.lengths)
+def _batch(words: Words) -> WordBatch:
+    types, numbers = words.types()
+    return WordBatch(types, numbers, words.lengths)

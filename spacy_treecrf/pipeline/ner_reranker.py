@@ -6,7 +6,7 @@ Voted Perceptron"; over nested candidates too.
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -16,11 +16,13 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 
 from spacy_treecrf.errors import Warnings
+from spacy_treecrf.problems import Problems, start_of
 
 from ._learned_pipe import Arrays, Header, LearnedPipe
 from ._settings import check_reranker_settings, check_score_weights
-from ._spans import LabelledSpan, write_entities, write_span_group
-from .candidate_groups import DocCandidates, read_candidates
+from .docs.analyses import END, OWN, SEGMENT, START, Analyses, write
+from .docs.reading import read
+from .docs.segments import DocSegments
 
 if TYPE_CHECKING:
     from spacy_treecrf.rerank.features import GlobalFeatures
@@ -46,17 +48,6 @@ DEFAULT_CONFIG = {
     "seed": 0,
     "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
 }
-
-
-class Choice(NamedTuple):
-    """What is chosen for a Doc.
-
-    spans (list[LabelledSpan]): The spans of the chosen candidates, in text order.
-    scores (np.ndarray): For each span the value of its candidate. Shape: (M,).
-    """
-
-    spans: list[LabelledSpan]
-    scores: np.ndarray
 
 
 @Language.factory(
@@ -201,7 +192,7 @@ class NerReranker(LearnedPipe):
         self._features: GlobalFeatures | None = None
         self._ranker: Ranker | None = None
         self._rounds: int | None = None
-        self._warned: set[str] = set()
+        self._problems = Problems(n_named=1)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -235,7 +226,8 @@ class NerReranker(LearnedPipe):
             those that have no candidates in the reference.
         RAISES (ValueError): If there are no candidates, or they are malformed.
         """
-        from ._ranking import learn, read_development, read_training
+        from ._ranking import learn
+        from ._ranking_corpus import read_development, read_training
 
         validate_get_examples(get_examples, "NerReranker.initialize")
         self._forget_settings()
@@ -255,7 +247,7 @@ class NerReranker(LearnedPipe):
             for span in candidate.spans
         }
         self._set_labels(sorted(labels))
-        self._warned = set()
+        self._problems = Problems(n_named=1)
         self._fix_settings()
 
     def _check_ranges(self) -> None:
@@ -266,66 +258,69 @@ class NerReranker(LearnedPipe):
         for label in self._labels:
             self.vocab.strings.add(label)
 
-    def predict(self, docs: Sequence[Doc]) -> list[Choice | None]:
+    def predict(self, docs: Sequence[Doc]) -> Analyses:
         """Choose a candidate of each segment, without changing the Docs.
 
         docs (Sequence[Doc]): The Docs, with candidates.
-        RETURNS (list[Optional[Choice]]): For each Doc what is chosen, or None if it has
-            no candidates.
+        RETURNS (Analyses): The entities of the chosen candidates, each with the value of
+            its candidate. A Doc without candidates has no segments.
         RAISES (ValueError): If the candidates of a Doc are malformed.
         """
         from spacy_treecrf.rerank.ranking_data import first_maximum
 
         from ._ranking import ranking_data
+        from ._ranking_corpus import ranking_segments
 
         self._require_initialized()
         assert self._features is not None
         assert self._ranker is not None
-        found = read_candidates(docs, self.cfg["candidates_key"])
-        self._warn_missing(docs, found)
+        found = read(docs, self.cfg["candidates_key"])
         self._warn_labels(found)
-        data = ranking_data(found.segments, self._features)
+        candidates = ranking_segments(found)
+        data = ranking_data(candidates, self._features)
         values = self._ranker.values(data)
         rows = first_maximum(values, data.borders)
         chosen = (rows - data.borders[:-1]).tolist()
-        missing = set(found.missing)
-        spans: list[list[LabelledSpan]] = [[] for _ in docs]
-        scores: list[list[float]] = [[] for _ in docs]
-        for number, (doc, candidate, value) in enumerate(
-            zip(found.docs, chosen, values[rows].tolist(), strict=True)
-        ):
-            own = found.token_spans(number, candidate)
-            spans[doc] += own
-            scores[doc] += [value] * len(own)
-        return [
-            None
-            if number in missing
-            else Choice(spans[number], np.array(scores[number], dtype=np.float32))
-            for number in range(len(docs))
-        ]
+        words = found.segments.words()
+        first = np.cumsum(words.lengths) - words.lengths
+        number = {label: place for place, label in enumerate(found.labels)}
+        spans = np.array(
+            [
+                (place, OWN, start, end, number[label])
+                for place, (segment, choice) in enumerate(
+                    zip(candidates, chosen, strict=True)
+                )
+                for start, end, label in segment.candidates[choice].spans
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 5)
+        place = spans[:, SEGMENT].copy()
+        spans[:, START] = words.tokens[first[place] + spans[:, START]]
+        spans[:, END] = words.tokens[first[place] + spans[:, END] - 1] + 1
+        spans[:, SEGMENT] = words.segments[place]
+        none = np.zeros((len(found.segments), 0))
+        return Analyses(
+            found.segments, found.labels, spans, values[rows][place], log_prob=none
+        )
 
-    def set_annotations(
-        self, docs: Sequence[Doc], predictions: list[Choice | None]
-    ) -> None:
+    def set_annotations(self, docs: Sequence[Doc], predictions: Analyses) -> None:
         """Write `doc.spans[spans_key]`, and `doc.ents` if asked.
 
         docs (Sequence[Doc]): The Docs. One without candidates keeps its spans.
-        predictions (list[Optional[Choice]]): What `predict` returned.
+        predictions (Analyses): What `predict` returned.
         """
-        key = self.cfg["spans_key"]
-        for doc, choice in zip(docs, predictions, strict=True):
-            if choice is None:
-                if key not in doc.spans:
-                    write_span_group(doc, key, [], [])
-                continue
-            write_entities(
-                doc,
-                key,
-                choice.spans,
-                choice.scores,
-                ents=self.cfg["annotate_ents"],
-                replaced=self.cfg["candidates_key"],
-            )
+        key, segments = self.cfg["spans_key"], predictions.segments
+        is_empty = np.diff(segments.by_doc()) == 0
+        self._warn_missing(docs, segments, is_empty)
+        kept = {n for n in np.flatnonzero(is_empty).tolist() if key in docs[n].spans}
+        write(
+            docs,
+            key,
+            predictions,
+            ents=self.cfg["annotate_ents"],
+            replaced=self.cfg["candidates_key"],
+            left_alone=kept,
+        )
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, batch by batch.
@@ -345,30 +340,29 @@ class NerReranker(LearnedPipe):
                     self(doc)
             yield from docs
 
-    def _warn_missing(self, docs: Sequence[Doc], found: DocCandidates) -> None:
-        if found.missing and "missing" not in self._warned:
-            self._warned.add("missing")
+    def _warn_missing(
+        self, docs: Sequence[Doc], segments: DocSegments, is_empty: np.ndarray
+    ) -> None:
+        before = np.append(0, np.cumsum(segments.is_word))
+        edges = np.append(segments.offsets, len(segments.is_word))
+        missing = np.flatnonzero(is_empty & (np.diff(before[edges]) > 0))
+        for number in missing.tolist():
+            self._problems.add("missing", start_of(docs[number]))
+        if "missing" in self._problems.unwarned():
             warnings.warn(
                 Warnings.T095.format(
                     name=self.name,
-                    count=len(found.missing),
-                    doc=docs[found.missing[0]][:12].text[:60],
+                    count=len(missing),
+                    doc=self._problems.first("missing"),
                     key=self.cfg["candidates_key"],
                 ),
                 stacklevel=4,
             )
 
-    def _warn_labels(self, found: DocCandidates) -> None:
-        if "labels" in self._warned:
-            return
-        labels = {
-            span[2]
-            for segment in found.segments
-            for candidate in segment.candidates
-            for span in candidate.spans
-        }
-        if unknown := sorted(labels.difference(self._labels)):
-            self._warned.add("labels")
+    def _warn_labels(self, found: Analyses) -> None:
+        if unknown := sorted(set(found.labels).difference(self._labels)):
+            self._problems.add("labels", repr(unknown))
+        if "labels" in self._problems.unwarned():
             warnings.warn(
                 Warnings.T096.format(name=self.name, labels=unknown), stacklevel=4
             )

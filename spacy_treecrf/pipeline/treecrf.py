@@ -1,5 +1,6 @@
 """The factory `treecrf`: nested entities as nodes of a partially observed tree."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,21 +15,14 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
-from spacy_treecrf.errors import Errors
+from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.labels import LabelData, LabelSet
+from spacy_treecrf.problems import Problems, start_of
 
 from ._configured_pipe import ConfiguredPipe
 from ._encoders import check_encoder_output, share_encoders
 from ._label_prior import LabelPrior
-from ._predictions import (
-    Prediction,
-    add_candidates,
-    check_labels,
-    finite_potentials,
-    predictions_by_doc,
-    write_prediction,
-)
-from ._segments import DocSegments, WindowCount, doc_texts
+from ._predictions import analyses_of, check_labels, finite_potentials
 from ._settings import (
     check_schedule,
     check_score_weights,
@@ -38,6 +32,8 @@ from ._settings import (
     warn_of_smoothing,
 )
 from ._warm_start import start_from
+from .docs.analyses import Analyses, write
+from .docs.segments import DocSegments, doc_texts
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.types import SpanPotentials
@@ -214,7 +210,7 @@ class TreeCRF(ConfiguredPipe):
         # Labels that `add_label` has given, which an initialisation keeps.
         self._added: list[str] = []
         self._report: GoldReport | None = None
-        self._windows = WindowCount(name)
+        self._problems = Problems(n_named=1)
 
     @property
     def key(self) -> str:
@@ -265,18 +261,18 @@ class TreeCRF(ConfiguredPipe):
                 SpacyErrors.E922.format(name=self.name, nO=output.get_dim("nO"))
             )
 
-    def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
+    def predict(self, docs: Iterable[Doc]) -> Analyses:
         """Find the entities of a batch of Docs, without changing them.
 
         docs (Iterable[Doc]): The batch.
-        RETURNS (list[Prediction]): For each Doc what is to be written.
+        RETURNS (Analyses): What is to be written.
         RAISES (ValueError): If the weights give potentials that are not finite.
         """
         from spacy_treecrf.ml.decoding import decode_with_candidates
 
         docs = list(docs)
         n_best, labels = self.cfg["n_best"], self.label_set
-        cut, potentials = self.span_potentials(docs)
+        segments, potentials = self.span_potentials(docs)
         found = decode_with_candidates(
             self.model,
             potentials,
@@ -287,15 +283,7 @@ class TreeCRF(ConfiguredPipe):
             n_best,
             self.cfg["entropy"],
         )
-        predictions = predictions_by_doc(
-            (entities for entities, _ in found), cut, labels, len(docs)
-        )
-        if n_best == 1 and not self.cfg["entropy"]:
-            return predictions
-        candidates = (candidates for _, candidates in found)
-        return add_candidates(
-            predictions, candidates, cut, labels, n_best, self.cfg["entropy"]
-        )
+        return analyses_of(found, segments, labels, n_best)
 
     def span_potentials(
         self, docs: Sequence[Doc]
@@ -308,26 +296,27 @@ class TreeCRF(ConfiguredPipe):
         RAISES (ValueError): As `predict`.
         """
         self._check_settings()
-        cut = self._cut(docs)
-        if not len(cut.segments):
-            return cut, iter(())
+        segments = self._cut(docs)
+        if not len(segments):
+            return segments, iter(())
         self._require_labels()
-        self._windows.warn(self.cfg["max_length"])
+        self._warn_windows()
         check_encoder_output(self.name, self.model, docs)
-        potentials = self.model.predict((docs, cut.segments))
+        potentials = self.model.predict(
+            (docs, segments.for_model(self.cfg["max_width"]))
+        )
         n_labels = self.n_labels
-        return cut, finite_potentials(potentials, docs, cut, self.name, n_labels)
+        return segments, finite_potentials(
+            potentials, docs, segments, self.name, n_labels
+        )
 
-    def set_annotations(
-        self, docs: Iterable[Doc], predictions: list[Prediction]
-    ) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Analyses) -> None:
         """Write predictions to `doc.spans`, and to `doc.ents` if asked.
 
         docs (Iterable[Doc]): The batch.
-        predictions (list[Prediction]): What `predict` returned for it.
+        predictions (Analyses): What `predict` returned for it.
         """
-        for doc, prediction in zip(docs, predictions, strict=True):
-            write_prediction(doc, self.key, prediction, self.cfg["annotate_ents"])
+        write(list(docs), self.key, predictions, ents=self.cfg["annotate_ents"])
 
     def update(
         self,
@@ -353,14 +342,16 @@ class TreeCRF(ConfiguredPipe):
         validate_examples(examples, "TreeCRF.update")
         docs = [example.predicted for example in examples]
         self._check_settings()
-        cut = self._cut(docs)
-        if not len(cut.segments):
+        segments = self._cut(docs)
+        if not len(segments):
             return losses
         self._require_labels()
-        self._windows.warn(self.cfg["max_length"])
+        self._warn_windows()
         set_dropout_rate(self.model, drop)
-        potentials, backprop = self.model.begin_update((docs, cut.segments))
-        loss, gradients = self.get_loss(examples, (cut, potentials))
+        potentials, backprop = self.model.begin_update(
+            (docs, segments.for_model(self.cfg["max_width"]))
+        )
+        loss, gradients = self.get_loss(examples, (segments, potentials))
         backprop(gradients)
         if sgd is not None:
             self.finish_update(sgd)
@@ -383,11 +374,11 @@ class TreeCRF(ConfiguredPipe):
         from ._gold_report import GoldReport
 
         examples = list(examples)
-        cut, potentials = scores
+        segments, potentials = scores
         if self._report is None:
             self._report = GoldReport(self.name, self.cfg)
         self._report.restart()
-        gold = self._reader().read(examples, cut, self._report)
+        gold = self._reader().read(examples, segments, self._report)
         self._report.warn()
         for chunk in potentials:
             check_labels(self.name, chunk, self.n_labels)
@@ -397,7 +388,9 @@ class TreeCRF(ConfiguredPipe):
         loss = float(segment_losses.mean())
         if not np.isfinite(loss):
             bad = np.flatnonzero(~np.isfinite(segment_losses))
-            texts = doc_texts([example.predicted for example in examples], cut, bad)
+            texts = doc_texts(
+                [example.predicted for example in examples], segments, bad
+            )
             raise ValueError(Errors.T005.format(name=self.name, loss=loss, docs=texts))
         return loss, gradients
 
@@ -444,8 +437,8 @@ class TreeCRF(ConfiguredPipe):
             output.attrs["initial_bias"] = [*odds.tolist(), *[0.0] * n_latent]
         if not sample:
             sample = [Doc(self.vocab, words=["hello"])]
-        segments = self._segments(sample).segments
-        self.model.initialize(X=(sample, segments))
+        segments = self._segments(sample)
+        self.model.initialize(X=(sample, segments.for_model(self.cfg["max_width"])))
         if warm_start is not None:
             start_from(self, nlp, warm_start)
         self._fix_settings()
@@ -471,13 +464,13 @@ class TreeCRF(ConfiguredPipe):
             sample += islice(
                 (doc for doc in docs if len(doc)), SAMPLE_SIZE - len(sample)
             )
-            cut = self._cut(docs)
-            gold = self._reader().read(batch, cut, self._report)
-            prior.add_annotated(cut.segments.lengths, gold.observed, gold.missing)
+            segments = self._cut(docs)
+            gold = self._reader().read(batch, segments, self._report)
+            prior.add_annotated(segments.lengths, gold.observed, gold.missing)
         if not self.labels:
             raise ValueError(self._report.no_labels())
         self._report.warn(is_corpus=True)
-        self._windows.warn(self.cfg["max_length"])
+        self._warn_windows()
         return sample, prior
 
     def _check_ranges(self) -> None:
@@ -492,12 +485,24 @@ class TreeCRF(ConfiguredPipe):
         self.cfg["labels"] = labels.as_data()
 
     def _cut(self, docs: Sequence[Doc]) -> DocSegments:
-        cut = self._segments(docs)
-        self._windows.add(docs, cut)
-        return cut
+        """Segments of a batch; counts the Docs that `max_length` had to cut."""
+        segments = self._segments(docs)
+        for number in segments.windowed:
+            self._problems.add("windows", start_of(docs[number]))
+        return segments
 
     def _segments(self, docs: Sequence[Doc]) -> DocSegments:
-        return DocSegments(docs, self.cfg["max_length"], self.cfg["max_width"])
+        return DocSegments(docs, self.cfg["max_length"])
+
+    def _warn_windows(self) -> None:
+        if "windows" in self._problems.unwarned():
+            message = Warnings.T104.format(
+                name=self.name,
+                count=self._problems.counts["windows"],
+                max_length=self.cfg["max_length"],
+                doc=self._problems.first("windows"),
+            )
+            warnings.warn(message, stacklevel=4)
 
     def _reader(self) -> "GoldReader":
         from ._gold import GoldReader

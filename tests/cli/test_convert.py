@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from spacy_treecrf.cli import app
 from spacy_treecrf.cli.readers import Format, make_reader
 from spacy_treecrf.data.docbin import make_docs
-from spacy_treecrf.data.records import ConversionError, Problems
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 

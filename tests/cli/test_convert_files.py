@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
 from spacy_treecrf.cli.readers import make_language
-from spacy_treecrf.data.records import ConversionError
+from spacy_treecrf.problems import ConversionError
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "api"
 VOCAB = spacy.blank("en").vocab

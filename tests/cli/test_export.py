@@ -13,7 +13,7 @@ from spacy_treecrf.cli import app
 from spacy_treecrf.data.export import Tool, make_record
 from spacy_treecrf.data.jsonl import read_jsonl
 from spacy_treecrf.data.offsets import Offsets, OffsetUnit
-from spacy_treecrf.data.records import Problems
+from spacy_treecrf.problems import Problems
 
 NLP = spacy.blank("en")
 WORDS = ["👞👞", "The", "Bank", "of", "China", ",", "🇨🇳", "rose"]

@@ -21,7 +21,7 @@ from spacy_treecrf.cli.jackknife import (
     sets_sentences,
 )
 from spacy_treecrf.cli.jackknife_fold import FoldReport, count_oracles, point_to
-from spacy_treecrf.data.candidates import pack_candidates
+from spacy_treecrf.pipeline.docs.packing import pack
 
 ROOT = Path(__file__).parents[2]
 IDENTIFINDER = ROOT / "configs" / "identifinder.cfg"
@@ -348,7 +348,7 @@ def test_jackknife_carries_regions_and_incorrect_spans(tmp_path):
     keys = {"missing_spans_key": "open", "incorrect_spans_key": "wrong"}
     items, report, plan = decoded_part(tmp_path, partial_docs()[:2], **keys)
     assert (report.lost_marks, report.unannotated) == (0, 0)
-    (doc,) = pack_candidates(items, VOCAB, "nested", keys=plan.keys)
+    (doc,) = pack(items, VOCAB, plan.keys)
     assert [(s.start, s.end, s.label_) for s in doc.spans["open"]] == [
         (3, 5, ""),
         (9, 11, ""),

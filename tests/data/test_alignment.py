@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_treecrf.data.alignment import Aligner, n_misaligned, token_bounds
-from spacy_treecrf.data.records import Problems
+from spacy_treecrf.problems import Problems
 
 VOCAB = spacy.blank("xx").vocab
 

@@ -8,7 +8,7 @@ import spacy
 from spacy_treecrf.data.alignment import LEFT_OUT, n_misaligned
 from spacy_treecrf.data.brat import ACROSS_LINES, BAD_LINE, read_brat
 from spacy_treecrf.data.iob_layers import read_iob_layers
-from spacy_treecrf.data.records import ConversionError, Problems
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 NLP = spacy.blank("en")

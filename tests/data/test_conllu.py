@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_treecrf.data.conllu import BAD_TAG, OTHER_KEYS, read_conllu
 from spacy_treecrf.data.corefud import CUT, DISCONTINUOUS, UNTYPED, ZEROS
 from spacy_treecrf.data.iob_tags import BEGINS
-from spacy_treecrf.data.records import ConversionError, Problems
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLE = Path(__file__).parent.parent / "samples" / "nested.conllu"
 HEADER = "# global.Entity = GRP-etype-infstat"

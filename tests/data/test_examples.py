@@ -5,7 +5,7 @@ import spacy
 from spacy.training import Example
 
 from spacy_treecrf.data.examples import make_examples
-from spacy_treecrf.data.records import ConversionError
+from spacy_treecrf.problems import ConversionError
 
 NLP = spacy.blank("en")
 

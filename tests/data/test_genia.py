@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_treecrf.data.genia import BAD_BLOCK, NO_TAGS, read_genia
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence
+from spacy_treecrf.data.records import Sentence
 from spacy_treecrf.data.statistics import SpanCounts
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 WORDS = st.sampled_from(["IL", "-", "2,3", "gene", "α", "a\u00a0b", "|"])

@@ -21,7 +21,7 @@ from spacy_treecrf.data.iob_tags import (
     find_scheme,
 )
 from spacy_treecrf.data.jsonl import read_jsonl
-from spacy_treecrf.data.records import ConversionError, Problems
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 

@@ -16,7 +16,7 @@ from spacy_treecrf.data.json_layouts import (
 from spacy_treecrf.data.json_records import BAD_JSON
 from spacy_treecrf.data.jsonl import BAD_RECORD, BAD_TOKENS, read_jsonl
 from spacy_treecrf.data.offsets import LINE_ENDS, Offsets, OffsetUnit
-from spacy_treecrf.data.records import ConversionError, Problems
+from spacy_treecrf.problems import ConversionError, Problems
 
 ROME = [(0, 1, "LOC")]
 

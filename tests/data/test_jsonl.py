@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from spacy_treecrf.data.alignment import LEFT_OUT
 from spacy_treecrf.data.jsonl import UNANNOTATED, read_jsonl
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence
+from spacy_treecrf.data.records import Sentence
 from spacy_treecrf.data.statistics import SpanCounts
+from spacy_treecrf.problems import ConversionError, Problems
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 NEWS = ["Bank", "of", "China", "rose", "."]

@@ -3,7 +3,8 @@
 import pytest
 
 from spacy_treecrf.data.modality import Modality, change_modality
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence
+from spacy_treecrf.data.records import Sentence
+from spacy_treecrf.problems import ConversionError, Problems
 
 
 def changed(modality, *sentences, lang="en", problems=None):

@@ -2,13 +2,8 @@
 
 import pytest
 
-from spacy_treecrf.data.records import (
-    N_NAMED,
-    ConversionError,
-    Problems,
-    Sentence,
-    checked_sentence,
-)
+from spacy_treecrf.data.records import Sentence, checked_sentence
+from spacy_treecrf.problems import N_NAMED, ConversionError, Problems
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_treecrf.data.records import ConversionError, Problems, Sentence
+from spacy_treecrf.data.records import Sentence
 from spacy_treecrf.data.sgml import format_sgml, read_sgml, write_sgml
+from spacy_treecrf.problems import ConversionError, Problems
 
 
 def split(text):

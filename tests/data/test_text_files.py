@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from spacy_treecrf.data.records import ConversionError
 from spacy_treecrf.data.text_files import read_lines, read_text
+from spacy_treecrf.problems import ConversionError
 
 
 @pytest.mark.parametrize(

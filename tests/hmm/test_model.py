@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.hmm.counts import UNKNOWN_WORD
-from spacy_treecrf.hmm.decoding import decode, decode_k_best
+from spacy_treecrf.hmm.decoding import decode
 from spacy_treecrf.hmm.learning import relabel
 from spacy_treecrf.hmm.model import NameClassModel, Settings
 from spacy_treecrf.hmm.tokens import TokenBatch
@@ -31,9 +31,7 @@ def test_model_finds_an_unknown_name_after_a_known_title():
     ]
     model = learn_from(texts, [[0, PER, 0, 0]] * 6)
     found = decode(model, TokenBatch.from_sentences([["Mr.", "Qwerty", "met", "us"]]))
-    assert found.start.tolist() == [1]
-    assert found.end.tolist() == [2]
-    assert found.name_class.tolist() == [PER]
+    assert [column.tolist() for column in found[:4]] == [[0], [1], [2], [PER]]
 
 
 @pytest.mark.parametrize("unknown", ["split", "merged"])
@@ -43,10 +41,9 @@ def test_model_round_trip_gives_the_same_probabilities(unknown):
     again = NameClassModel.from_arrays(header, arrays, make_word_features())
     batch = TokenBatch.from_sentences([["Mr.", "Zz", ",", "eats"], ["IBM"]])
     for one, other in zip(
-        decode_k_best(model, batch, 3), decode_k_best(again, batch, 3), strict=True
+        decode(model, batch, 3), decode(again, batch, 3), strict=True
     ):
-        np.testing.assert_array_equal(one.posterior, other.posterior)
-        np.testing.assert_array_equal(one.log_prob, other.log_prob)
+        np.testing.assert_array_equal(one, other)
 
 
 def test_model_words_with_any_characters_round_trip():
@@ -71,41 +68,40 @@ def test_model_refuses_an_unknown_treatment_of_unknown_words():
 def test_model_blocks_do_not_change_the_result(monkeypatch):
     model = toy_model()
     batch = TokenBatch.from_sentences([*SENTENCES, ["Zz"], ["Mr.", "IBM"]] * 3)
-    whole = decode_k_best(model, batch, 2)
+    whole = decode(model, batch, 2)
     monkeypatch.setattr("spacy_treecrf.hmm.model.BLOCK_CELLS", 50)
     assert len(list(model.blocks(batch.lengths, 2))) > 3
-    for one, other in zip(whole, decode_k_best(model, batch, 2), strict=True):
-        np.testing.assert_array_equal(one.start, other.start)
-        np.testing.assert_allclose(one.posterior, other.posterior, rtol=1e-12)
-        np.testing.assert_allclose(one.log_prob, other.log_prob, rtol=1e-12)
+    for one, other in zip(whole, decode(model, batch, 2), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_model_first_of_the_k_best_is_the_best():
     model = toy_model()
     batch = TokenBatch.from_sentences(SENTENCES)
-    best, first = decode(model, batch), decode_k_best(model, batch, 4)[0]
-    assert best.start.tolist() == first.start.tolist()
-    np.testing.assert_array_equal(best.posterior, first.posterior)
+    best, found = decode(model, batch), decode(model, batch, 4)
+    for one, other in zip(best[:5], found[:5], strict=True):
+        np.testing.assert_array_equal(one, other[found[0] == 0])
 
 
 def test_model_k_best_probabilities_fall_and_sum_below_one():
-    ranks = decode_k_best(toy_model(), TokenBatch.from_sentences(SENTENCES), 6)
-    log_prob = np.stack([rank.log_prob for rank in ranks])
-    assert (np.diff(log_prob, axis=0) <= 0).all()
-    assert (np.exp(log_prob).sum(axis=0) <= 1 + 1e-9).all()
+    *_, log_prob = decode(toy_model(), TokenBatch.from_sentences(SENTENCES), 6)
+    assert (np.diff(log_prob, axis=1) <= 0).all()
+    assert (np.exp(log_prob).sum(axis=1) <= 1 + 1e-9).all()
 
 
 def test_model_labellings_that_do_not_exist_are_absent():
     # One token has one labelling a class: three in all.
-    ranks = decode_k_best(toy_model(), TokenBatch.from_sentences([["IBM"]]), 5)
-    assert [np.isfinite(rank.log_prob).all() for rank in ranks] == [1, 1, 1, 0, 0]
-    assert len(ranks[3].start) == 0
-    assert np.exp([rank.log_prob[0] for rank in ranks]).sum() == pytest.approx(1)
+    rank, *_, log_prob = decode(toy_model(), TokenBatch.from_sentences([["IBM"]]), 5)
+    assert np.isfinite(log_prob).tolist() == [[True, True, True, False, False]]
+    assert rank.max() < 3
+    assert np.exp(log_prob).sum() == pytest.approx(1)
 
 
 def test_model_decodes_an_empty_batch():
-    found = decode(toy_model(), TokenBatch.from_sentences([]))
-    assert len(found.start) == 0
+    for k in (1, 3):
+        *columns, log_prob = decode(toy_model(), TokenBatch.from_sentences([]), k)
+        assert [len(column) for column in columns] == [0] * 5
+        assert log_prob.shape == (0, k)
 
 
 def test_model_learns_from_one_sentence_and_many_labels():

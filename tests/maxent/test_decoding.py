@@ -18,18 +18,17 @@ def test_decoding_reads_the_entities_of_each_rank(shape, n_best):
     _, lengths, _ = shape
     words, history = random_scores(*shape)
     beam = beam_search(words, history, np.array(lengths), 5)
-    ranks = read_entities(beam, np.array(lengths), n_best)
-    assert len(ranks) == n_best
-    for rank, entities in enumerate(ranks):
+    *columns, _, log_prob = read_entities(beam, np.array(lengths), n_best)
+    np.testing.assert_array_equal(log_prob, beam.log_prob[:n_best].T)
+    for rank in range(n_best):
         expected = [
             (part.start + start, part.start + end, label)
             for part in by_sentence(lengths)
             for start, end, label in spans_of(beam.tags[rank, part].tolist())
         ]
-        columns = (entities.start, entities.end, entities.label)
-        found = list(zip(*(column.tolist() for column in columns), strict=True))
-        assert found == expected
-        np.testing.assert_array_equal(entities.log_prob, beam.log_prob[rank])
+        here = columns[0] == rank
+        found = zip(*(column[here].tolist() for column in columns[1:]), strict=True)
+        assert list(found) == expected
 
 
 @given(shapes)
@@ -37,7 +36,7 @@ def test_decoding_scores_are_shares_of_all_hypotheses(shape):
     _, lengths, _ = shape
     words, history = random_scores(*shape)
     beam = beam_search(words, history, np.array(lengths), 6)
-    entities = read_entities(beam, np.array(lengths), 1)[0]
+    score = read_entities(beam, np.array(lengths), 1)[4]
     expected = []
     for number, part in enumerate(by_sentence(lengths)):
         probability = np.exp(beam.log_prob[:, number])
@@ -47,17 +46,16 @@ def test_decoding_scores_are_shares_of_all_hypotheses(shape):
             / probability.sum()
             for span in spans_of(beam.tags[0, part].tolist())
         ]
-    np.testing.assert_allclose(entities.score, expected)
-    assert (entities.score <= 1).all()
+    np.testing.assert_allclose(score, expected)
+    assert (score <= 1).all()
 
 
 def test_decoding_finds_what_was_learnt():
     sentences = [["Mr.", "Al", "Bo", "left"], ["Rome", "fell"]] * 3
     tags = np.array([0, 1, 2, 0, 3, 0] * 3)
     model = train(batch_of(sentences), tags, 2, cutoff=1)
-    (found,) = decode(model, batch_of([["Mr.", "Cy", "left"]]), beam=20, n_best=1)
-    assert (found.start.tolist(), found.end.tolist()) == ([1], [2])
-    assert found.label.tolist() == [0]
+    found = decode(model, batch_of([["Mr.", "Cy", "left"]]), beam=20, n_best=1)
+    assert [column.tolist() for column in found[:4]] == [[0], [1], [2], [0]]
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
@@ -65,5 +63,6 @@ def test_decoding_no_sentences(n_best):
     _, history = random_scores(1, [1], 0)
     lengths = np.zeros(0, dtype=np.int64)
     beam = beam_search(np.zeros((0, 3)), history, lengths, 3)
-    ranks = read_entities(beam, lengths, n_best)
-    assert [len(entities.start) for entities in ranks] == [0] * n_best
+    *columns, log_prob = read_entities(beam, lengths, n_best)
+    assert [len(column) for column in columns] == [0] * 5
+    assert log_prob.shape == (0, n_best)

@@ -27,7 +27,7 @@ def test_flat_gold_chunks_do_not_change_the_corpus(monkeypatch):
     assert whole.label_names == chunked.label_names == ("A", "B", "C")
     for name in ("start", "end", "labels"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(chunked, name))
-    for name in ("orths", "tokens", "lengths", "docs", "segments", "doc_words"):
+    for name in ("orths", "tokens", "lengths", "docs"):
         np.testing.assert_array_equal(
             getattr(whole.sentences, name), getattr(chunked.sentences, name)
         )

@@ -18,7 +18,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config
 
-from spacy_treecrf.data.candidates import DecodedDoc, pack_candidates
+from spacy_treecrf.gold import Gold, GoldKeys
+from spacy_treecrf.pipeline.docs.packing import Source, pack
 
 METHODS = ["averaged_perceptron", "voted_perceptron", "boosting"]
 CONFIG = Path(__file__).parents[2] / "configs" / "ner_reranker.cfg"
@@ -157,8 +158,10 @@ def segmentation():
             # Candidates have one label only, under which gold has to be told.
             spans = example.reference.spans["nested"]
             gold = [(span.start, span.end, label) for span in spans]
-            decoded.append(DecodedDoc(base(example.predicted), gold, len(decoded)))
-    packed = list(pack_candidates(decoded, nlp.vocab, "nested"))
+            decoded.append(
+                Source(base(example.predicted), Gold(spans=gold), len(decoded))
+            )
+    packed = list(pack(decoded, nlp.vocab, GoldKeys("nested")))
     return segmenting(examples).to_bytes(), packed
 
 
@@ -196,8 +199,8 @@ def files(tmp_path_factory):
     decoded = []
     for number, example in enumerate(examples):
         gold = [(s.start, s.end, s.label_) for s in example.reference.spans["nested"]]
-        decoded.append(DecodedDoc(nlp(example.predicted), gold, number))
-    packed = pack_candidates(decoded, nlp.vocab, "nested")
+        decoded.append(Source(nlp(example.predicted), Gold(spans=gold), number))
+    packed = pack(decoded, nlp.vocab, GoldKeys("nested"))
     DocBin(docs=packed).to_disk(folder / "train.spacy")
     return folder
 

@@ -177,7 +177,7 @@ def test_treecrf_sentences_are_independent(unsure):
     texts = [w.split(" ") for w in ("Bank of Rome", "p21ras binds DNA")]
     doc = run(unsure, texts[0] + texts[1], sent_starts=starts)
     pipe = unsure.get_pipe("treecrf")
-    assert pipe._cut([doc]).segments.lengths.tolist() == [3, 3]
+    assert pipe._cut([doc]).lengths.tolist() == [3, 3]
     assert all(s.end <= 3 or s.start >= 3 for s in doc.spans["nested"])
 
 

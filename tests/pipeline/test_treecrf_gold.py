@@ -24,7 +24,7 @@ from spacy.vocab import Vocab
 from spacy_treecrf.pipeline._gold import has_crossing
 from spacy_treecrf.pipeline._gold_report import GoldReport
 from spacy_treecrf.pipeline._label_prior import LabelPrior
-from spacy_treecrf.pipeline._segments import DocSegments
+from spacy_treecrf.pipeline.docs.segments import DocSegments
 from spacy_treecrf.structure import marginals
 
 
@@ -219,7 +219,7 @@ def test_treecrf_segments_are_sentences_or_windows_of_equal_length():
     starts = [1, *[-1] * 3, 1, *[-1] * 15]
     doc = Doc(Vocab(), words=["w"] * 20, sent_starts=starts)
     cut = DocSegments([Doc(Vocab()), doc], 6)
-    assert cut.segments.lengths.tolist() == [4, 5, 5, 6]
+    assert cut.lengths.tolist() == [4, 5, 5, 6]
     assert cut.start.tolist() == [0, 4, 9, 14]
     assert cut.end.tolist() == [4, 9, 14, 20]
     assert cut.doc.tolist() == [1] * 4
@@ -276,7 +276,7 @@ def test_treecrf_score_of_a_label_sums_its_combinations(unsure):
     words = "p21ras binds DNA"
     pipe = unsure.get_pipe("treecrf")
     docs = [Doc(unsure.vocab, words=words.split(" "))]
-    (chunk,) = pipe.model.predict((docs, DocSegments(docs, 512).segments))
+    (chunk,) = pipe.model.predict((docs, DocSegments(docs, 512).for_model()))
     chart = chunk.index.unpack(torch.from_numpy(chunk.data))
     chances = marginals(chart, [3])[0, 0, 1].tolist()
     numbers = pipe.label_set.numbers()

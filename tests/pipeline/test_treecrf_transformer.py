@@ -17,7 +17,7 @@ from seeds import seed_all
 from spacy.tokens import Doc
 from thread_check import check_threads, texts, toy_words
 
-from spacy_treecrf.pipeline._segments import DocSegments
+from spacy_treecrf.pipeline.docs.segments import DocSegments
 
 pytest.importorskip("spacy_transformers", reason="needs the extra `transformers`")
 offline = pytest.importorskip(
@@ -145,8 +145,8 @@ def test_treecrf_transformer_scores_behind_token_600_depend_on_the_words(
         doc = fine_tuned.get_pipe("transformer")(doc)
         pipe = fine_tuned.get_pipe("treecrf")
         cut = DocSegments([doc], 512)
-        (chunk,) = pipe.model.predict(([doc], cut.segments))
-        number = chunk.numbers.tolist().index(len(cut.segments) - 1)
+        (chunk,) = pipe.model.predict(([doc], cut.for_model()))
+        number = chunk.numbers.tolist().index(len(cut) - 1)
         return chunk.data[:, chunk.index.segment.numpy() == number]
 
     scores = [last_sentence(words) for words in (BANK, BANK, ["to", "see", "here"])]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_treecrf.pipeline._sentences import join_sentences, read_sentences
+from spacy_treecrf.pipeline.docs.segments import DocSegments, join_words
 
 VOCAB = Vocab()
 tokens = st.lists(
@@ -33,14 +33,16 @@ def expected_of(doc):
 
 @settings(deadline=None)
 @given(st.lists(tokens, max_size=4))
-def test_sentences_equal_those_of_the_docs(texts):
+def test_segments_equal_those_of_the_docs(texts):
     docs = [make(words) for words in texts]
-    sentences = read_sentences(docs)
+    segments = DocSegments(docs)
+    sentences = segments.words()
     types, numbers = sentences.types()
     got, at = [], 0
-    for length, segment, doc in zip(
+    for length, number, doc in zip(
         sentences.lengths, sentences.segments, sentences.docs, strict=True
     ):
+        segment = (int(segments.start[number]), int(segments.end[number]))
         here = slice(at, at + length)
         words = list(
             zip(
@@ -49,31 +51,28 @@ def test_sentences_equal_those_of_the_docs(texts):
                 strict=True,
             )
         )
-        got.append((int(doc), tuple(segment.tolist()), words))
+        got.append((int(doc), segment, words))
         at += length
     assert got == [
         (number, segment, words)
         for number, doc in enumerate(docs)
         for segment, words in expected_of(doc)
     ]
-    assert sentences.doc_words.tolist() == [
-        sum(not t.is_space for t in doc) for doc in docs
-    ]
 
 
-def test_sentences_a_doc_without_starts_is_one():
-    sentences = read_sentences([Doc(VOCAB, words=["a", ".", "b"])])
+def test_segments_a_doc_without_starts_is_one():
+    sentences = DocSegments([Doc(VOCAB, words=["a", ".", "b"])])
     assert sentences.lengths.tolist() == [3]
 
 
-def test_sentences_resolve_words_of_several_vocabularies():
+def test_segments_resolve_words_of_several_vocabularies():
     docs = [make([("one", True)], Vocab()), make([("two", True)], Vocab())]
-    types, numbers = read_sentences(docs).types()
+    types, numbers = DocSegments(docs).words().types()
     assert [types[n] for n in numbers] == ["one", "two"]
 
 
-def test_sentences_join():
-    parts = [read_sentences([make([("a", True), ("b", True)])]) for _ in range(2)]
-    joined = join_sentences(parts)
+def test_segments_join():
+    parts = [DocSegments([make([("a", True), ("b", True)])]).words() for _ in range(2)]
+    joined = join_words(parts)
     assert joined.lengths.tolist() == [1, 1, 1, 1]
     assert len(joined.stores) == 1

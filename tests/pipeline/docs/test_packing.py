@@ -7,12 +7,8 @@ from candidate_toy import add_rank, two_sentences
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_treecrf.data.candidates import (
-    DecodedDoc,
-    candidate_groups,
-    pack_candidates,
-)
 from spacy_treecrf.gold import Gold, GoldKeys
+from spacy_treecrf.pipeline.docs.packing import Source, pack
 
 VOCAB = spacy.blank("en").vocab
 
@@ -30,7 +26,7 @@ def found(doc, key="nested"):
 
 
 def packed(*items, n_segments=100):
-    return list(pack_candidates(items, VOCAB, "nested", n_segments))
+    return list(pack(items, VOCAB, GoldKeys("nested"), n_segments))
 
 
 @pytest.fixture
@@ -38,35 +34,29 @@ def pair():
     docs = [two_sentences(VOCAB), one_segment(["Bo", "ran"])]
     gold = [[(0, 3, "PER")], [(0, 1, "PER")]]
     (doc,) = packed(
-        *(DecodedDoc(d, g, n) for n, (d, g) in enumerate(zip(docs, gold, strict=True)))
+        *(
+            Source(d, Gold(spans=g), n)
+            for n, (d, g) in enumerate(zip(docs, gold, strict=True))
+        )
     )
     return doc
 
 
-def test_candidates_groups_end_at_the_first_gap():
-    doc = one_segment(["a"])
-    add_rank(doc, 3, [(0, 1)], [-3.0], [])
-    assert [group.name for group in candidate_groups(doc, "nested")] == [
-        "nested:0",
-        "nested:1",
-    ]
-
-
-def test_candidates_packed_words_follow_one_another(pair):
+def test_packing_words_follow_one_another(pair):
     assert [token.text for token in pair][-3:] == [" ", "Bo", "ran"]
     assert len(pair) == 11
 
 
-def test_candidates_packed_gold_moves_along(pair):
+def test_packing_gold_moves_along(pair):
     assert found(pair) == [(0, 3, "PER"), (9, 10, "PER")]
 
 
-def test_candidates_packed_spans_move_along(pair):
+def test_packing_spans_move_along(pair):
     assert found(pair, "nested:0") == [(0, 3, "PER"), (4, 5, "LOC"), (9, 10, "PER")]
     assert found(pair, "nested:1") == [(4, 5, "LOC")]
 
 
-def test_candidates_packed_attrs_move_along(pair):
+def test_packing_attrs_move_along(pair):
     first, second = (pair.spans[f"nested:{rank}"].attrs for rank in range(2))
     assert first["segments"].tolist() == [[0, 6], [6, 9], [9, 11]]
     assert first["segments"].dtype == np.int32
@@ -78,22 +68,22 @@ def test_candidates_packed_attrs_move_along(pair):
     assert second["documents"].tolist() == [0, 1]
 
 
-def test_candidates_packed_sentences_are_the_segments(pair):
+def test_packing_sentences_are_the_segments(pair):
     assert [sentence.start for sentence in pair.sents] == [0, 6, 9]
 
 
-def test_candidates_packed_regions_move_along():
+def test_packing_regions_move_along():
     docs = [two_sentences(VOCAB), one_segment(["Bo", "ran"])]
     annotation = [
         Gold("spans", missing=[(3, 5, ""), (5, 7, "LOC")], incorrect=[(0, 1, "LOC")]),
         Gold("ents", unknown=[(1, 2)], incorrect=[(0, 1, "")]),
     ]
     items = [
-        DecodedDoc(doc, [], number, True, own)
+        Source(doc, own, number)
         for number, (doc, own) in enumerate(zip(docs, annotation, strict=True))
     ]
     keys = GoldKeys("nested", "open", "wrong")
-    (doc,) = pack_candidates(items, VOCAB, "nested", keys=keys)
+    (doc,) = pack(items, VOCAB, keys)
     data = DocBin(docs=[doc]).to_bytes()
     doc = next(DocBin().from_bytes(data).get_docs(Vocab()))
     assert found(doc, "open") == [(3, 5, ""), (5, 7, "LOC")]
@@ -104,24 +94,24 @@ def test_candidates_packed_regions_move_along():
     assert attrs["incorrect_spans_key"] == "wrong"
 
 
-def test_candidates_a_segment_starts_a_sentence_also_within_one():
+def test_packing_a_segment_starts_a_sentence_also_within_one():
     doc = Doc(VOCAB, words=list("abcd"))
     add_rank(doc, 0, [(0, 2), (2, 4)], [-1.0, -1.0], [])
-    (doc,) = packed(DecodedDoc(doc, [], 0))
+    (doc,) = packed(Source(doc, Gold(), 0))
     assert [sentence.start for sentence in doc.sents] == [0, 2]
 
 
-def test_candidates_scores_are_kept_if_all_have_them():
+def test_packing_scores_are_kept_if_all_have_them():
     docs = [Doc(VOCAB, words=["a"]) for _ in range(2)]
     for score, doc in enumerate(docs):
         scores = np.array([score], dtype=np.float32)
         add_rank(doc, 0, [(0, 1)], [-1.0], [(0, 1, "A")], scores=scores)
-    both = packed(*(DecodedDoc(doc, [], 0) for doc in docs))
+    both = packed(*(Source(doc, Gold(), 0) for doc in docs))
     assert both[0].spans["nested:0"].attrs["scores"].tolist() == [0.0, 1.0]
     docs[0].spans["nested:0"].attrs = {
         k: v for k, v in docs[0].spans["nested:0"].attrs.items() if k != "scores"
     }
-    one = packed(*(DecodedDoc(doc, [], 0) for doc in docs))
+    one = packed(*(Source(doc, Gold(), 0) for doc in docs))
     assert "scores" not in one[0].spans["nested:0"].attrs
 
 
@@ -129,33 +119,33 @@ def test_candidates_scores_are_kept_if_all_have_them():
     ("documents", "expected"),
     [([0, 1, 2, 3, 4], [2, 2, 1]), ([0, 0, 0, 1, 2], [3, 2]), ([0] * 5, [5])],
 )
-def test_candidates_docs_are_full_at_a_document_border(documents, expected):
-    items = [DecodedDoc(one_segment(["Bo"]), [], number) for number in documents]
+def test_packing_docs_are_full_at_a_document_border(documents, expected):
+    items = [Source(one_segment(["Bo"]), Gold(), number) for number in documents]
     assert [len(doc) for doc in packed(*items, n_segments=2)] == expected
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_candidates_spaces_are_kept_if_known(known):
+def test_packing_spaces_are_kept_if_known(known):
     doc = Doc(VOCAB, words=["Bo", "."], spaces=[False, False])
     add_rank(doc, 0, [(0, 2)], [-1.0], [])
-    items = [DecodedDoc(doc, [], 0, known), DecodedDoc(doc, [], 1)]
+    items = [Source(doc, Gold(), 0, known), Source(doc, Gold(), 1)]
     (doc,) = packed(*items)
     assert doc.has_unknown_spaces == (not known)
     assert doc.text == ("Bo. Bo. " if known else "Bo . Bo . ")
 
 
-def test_candidates_of_docs_without_groups_or_words():
-    items = [DecodedDoc(Doc(VOCAB), [], 0), DecodedDoc(Doc(VOCAB, words=["\n"]), [], 1)]
+def test_packing_of_docs_without_groups_or_words():
+    items = [Source(Doc(VOCAB), Gold(), 0), Source(Doc(VOCAB, words=["\n"]), Gold(), 1)]
     (doc,) = packed(*items)
     assert list(doc.spans) == ["nested"]
     assert len(doc) == 1
 
 
-def test_candidates_of_nothing():
+def test_packing_of_nothing():
     assert packed() == []
 
 
-def test_candidates_packed_survive_docbin(pair):
+def test_packing_survive_docbin(pair):
     data = DocBin(attrs=["SENT_START"], docs=[pair]).to_bytes()
     again = next(DocBin().from_bytes(data).get_docs(Vocab()))
     for key in ("nested", "nested:0", "nested:1"):

@@ -9,7 +9,9 @@ from flat_toy import TEXT, trained
 from nested_toy import TOK2VEC, add_treecrf, copy_of, found, run, toy_examples
 from spacy.tokens import Doc, Span
 
-from spacy_treecrf.pipeline._spans import drop_candidates, write_entities, write_ents
+from spacy_treecrf.pipeline.docs.analyses import Analyses, drop_candidates, write
+from spacy_treecrf.pipeline.docs.entities import write_ents
+from spacy_treecrf.pipeline.docs.segments import DocSegments
 
 WORDS = "The Bank of China said so ."
 
@@ -22,16 +24,28 @@ def ents_of(doc):
     return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
 
 
+def write_own(doc, rows):
+    entities = np.array([(segment, -1, *rest) for segment, *rest in rows])
+    found = Analyses(
+        DocSegments([doc]),
+        ("A", "B"),
+        entities,
+        np.full(len(rows), 0.5),
+        np.zeros((1, 0)),
+    )
+    write([doc], "k", found, ents=True)
+
+
 # `doc.ents`.
 
 
-def test_spans_outermost_become_entities():
+def test_analyses_outermost_become_entities():
     doc = doc_of()
     write_ents(doc, [(0, 3, "A"), (1, 2, "B"), (4, 5, "C")])
     assert ents_of(doc) == [(0, 3, "A"), (4, 5, "C")]
 
 
-def test_spans_entities_that_are_there_are_kept():
+def test_analyses_entities_that_are_there_are_kept():
     doc = doc_of()
     doc.set_ents([Span(doc, 1, 2, label="RULE")])
     write_ents(doc, [(0, 3, "A"), (2, 3, "B"), (4, 6, "C"), (1, 2, "D")])
@@ -39,7 +53,7 @@ def test_spans_entities_that_are_there_are_kept():
     assert ents_of(doc) == [(1, 2, "RULE"), (2, 3, "B"), (4, 6, "C")]
 
 
-def test_spans_blocked_tokens_stay_out():
+def test_analyses_blocked_tokens_stay_out():
     doc = doc_of()
     doc.set_ents([], blocked=[doc[1:2]])
     for _ in range(2):
@@ -49,15 +63,15 @@ def test_spans_blocked_tokens_stay_out():
         assert not doc[1].ent_type_
 
 
-def test_spans_own_entities_of_an_earlier_run_are_replaced():
+def test_analyses_own_entities_of_an_earlier_run_are_replaced():
     doc = doc_of()
     doc.set_ents([Span(doc, 5, 6, label="RULE")])
-    write_entities(doc, "k", [(0, 2, "A"), (3, 4, "B")], [0.5, 0.5], ents=True)
-    write_entities(doc, "k", [(1, 3, "A")], [0.5], ents=True)
+    write_own(doc, [(0, 0, 2, 0), (0, 3, 4, 1)])
+    write_own(doc, [(0, 1, 3, 0)])
     assert ents_of(doc) == [(1, 3, "A"), (5, 6, "RULE")]
 
 
-def test_spans_entity_ruler_is_kept_by_a_flat_pipe(factory):
+def test_analyses_entity_ruler_is_kept_by_a_flat_pipe(factory):
     nlp = trained(factory)
     ruler = nlp.add_pipe("entity_ruler", first=True)
     ruler.add_patterns([{"label": "NAME", "pattern": "Holt"}])
@@ -66,7 +80,7 @@ def test_spans_entity_ruler_is_kept_by_a_flat_pipe(factory):
     assert found(doc) == [(1, 3, "PER"), (5, 6, "LOC")]
 
 
-def test_spans_a_reranker_replaces_the_base_pipe_s_entities():
+def test_analyses_a_reranker_replaces_the_base_pipe_s_entities():
     nlp = reranker_toy.trained(annotate_ents=True)
     doc = reranker_toy.toy_doc(nlp.vocab, "in", "Gus")
     reranker_toy.set_gold(doc, [(3, 4, "PER")])
@@ -77,7 +91,7 @@ def test_spans_a_reranker_replaces_the_base_pipe_s_entities():
 # Candidates of an earlier run.
 
 
-def test_spans_candidates_beyond_the_last_are_dropped():
+def test_analyses_candidates_beyond_the_last_are_dropped():
     doc = doc_of()
     for rank in range(12):
         add_rank(doc, rank, [(0, 6)], [-1.0], [])
@@ -89,7 +103,7 @@ def test_spans_candidates_beyond_the_last_are_dropped():
 
 
 @pytest.mark.parametrize("n_best", [1, 2])
-def test_treecrf_removes_candidates_of_an_earlier_run(unsure, n_best):
+def test_analyses_treecrf_removes_candidates_of_an_earlier_run(unsure, n_best):
     nlp = copy_of(unsure, n_best=n_best)
     doc = Doc(nlp.vocab, words=WORDS.split(" "))
     for rank in range(20):
@@ -119,7 +133,7 @@ def test_ner_reranker_keeps_the_candidates():
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
-def test_treecrf_attributes_do_not_depend_on_the_batch(unsure, n_best):
+def test_analyses_treecrf_attributes_do_not_depend_on_the_batch(unsure, n_best):
     nlp = copy_of(unsure, entropy=True, n_best=n_best)
     docs = list(nlp.pipe(["Bank of Rome", "", " "]))
     for doc, text in zip(docs, ["Bank of Rome", "", " "], strict=True):
