@@ -33,10 +33,10 @@ from experiments import load_experiments, unknown
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy_treecrf.data.candidates import DecodedDoc, candidate_groups, pack_candidates
-from spacy_treecrf.pipeline.candidate_groups import aligned_gold
 
 from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
+from spacy_treecrf.gold import GoldKeys, aligned_gold
+from spacy_treecrf.pipeline.docs.packing import Source, pack
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "rerank.json"
@@ -75,12 +75,14 @@ def decode(nlp: Language, key: str, path: Path) -> Split:
         here = example.reference.user_data.get("doc")
         number += here is None or here != name
         name = here
-        gold, lost = aligned_gold(example, key)
-        if lost:
-            raise ValueError(f"{path}: gold that does not fit the tokens: {lost[0]}")
-        base.append((set(gold), spans_of(doc, key)))
-        decoded.append(DecodedDoc(doc, gold, number))
-    packed = list(pack_candidates(decoded, nlp.vocab, key))
+        gold = aligned_gold(example, GoldKeys(key))
+        if gold.lost:
+            raise ValueError(
+                f"{path}: gold that does not fit the tokens: {gold.lost[0]}"
+            )
+        base.append((set(gold.spans), spans_of(doc, key)))
+        decoded.append(Source(doc, gold, number))
+    packed = list(pack(decoded, nlp.vocab, GoldKeys(key)))
     return Split(
         packed,
         [spans_of(doc, key) for doc in packed],
@@ -98,7 +100,10 @@ def oracle(split: Split, key: str, n_best: int) -> list[Spans]:
     found = []
     for doc, gold in zip(split.docs, split.gold, strict=True):
         best: dict[tuple[int, int], tuple[float, Spans]] = {}
-        for group in candidate_groups(doc, key)[:n_best]:
+        for rank in range(n_best):
+            group = doc.spans.get(f"{key}:{rank}")
+            if group is None:
+                break
             parts = by_segment(spans_of(doc, group.name), group.attrs["segments"])
             golden = by_segment(gold, group.attrs["segments"])
             for segment, spans in parts.items():

@@ -12,7 +12,7 @@ from spacy_treecrf.data.modality import Modality
 from spacy_treecrf.data.public_corpora import CORPORA, NEIGHBOURS, find_source
 from spacy_treecrf.data.records import Sentence
 from spacy_treecrf.errors import Errors
-from spacy_treecrf.pipeline._spans import outermost_spans
+from spacy_treecrf.pipeline.docs.entities import outermost_spans
 from spacy_treecrf.problems import ConversionError, Problems
 
 from .conversion import Job, convert
