@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from spacy.tokens import Doc
 
-from .errors import Errors
-from .gold import LabelledSpan
+from spacy_treecrf.errors import Errors
+from spacy_treecrf.gold import LabelledSpan
 
 # Enough to see a pattern, few enough to read.
 N_NAMED = 5

@@ -64,6 +64,7 @@ def analyses_of(
     segments: DocSegments,
     labels: LabelSet,
     n_best: int = 1,
+    with_entropy: bool = False,
 ) -> Analyses:
     """Put the findings of all chunks together, composite labels taken apart.
 
@@ -71,12 +72,13 @@ def analyses_of(
     segments (DocSegments): Segments of the batch.
     labels (LabelSet): The labels and their numbers.
     n_best (int): Candidates of each segment; 1 for none.
-    RETURNS (Analyses): With the entropy of the segments, where it was computed.
+    with_entropy (bool): Whether the entropy of every segment was computed.
+    RETURNS (Analyses): What is to be written.
     """
     tables = [np.zeros((0, 5), dtype=np.int64)]
     scores = [np.zeros(0, dtype=np.float32)]
     log_prob = np.full((len(segments), n_best if n_best > 1 else 0), -np.inf)
-    entropy = None
+    entropy = np.zeros(len(segments)) if with_entropy else None
     parts = labels.parts()
     number = {name: place for place, name in enumerate(labels.plain)}
     for entities, candidates in found:
@@ -86,8 +88,7 @@ def analyses_of(
         scores.append(entities.scores[row, label])
         if candidates is None:
             continue
-        if candidates.entropy is not None:
-            entropy = np.zeros(len(segments)) if entropy is None else entropy
+        if entropy is not None:
             entropy[candidates.numbers] = candidates.entropy
         rows = []
         for segment, sets in zip(

@@ -319,6 +319,7 @@ class NerReranker(LearnedPipe):
             predictions,
             ents=self.cfg["annotate_ents"],
             replaced=self.cfg["candidates_key"],
+            keeps_candidates=True,
             left_alone=kept,
         )
 

@@ -283,7 +283,7 @@ class TreeCRF(ConfiguredPipe):
             n_best,
             self.cfg["entropy"],
         )
-        return analyses_of(found, segments, labels, n_best)
+        return analyses_of(found, segments, labels, n_best, self.cfg["entropy"])
 
     def span_potentials(
         self, docs: Sequence[Doc]

@@ -101,6 +101,7 @@ def write(
     *,
     ents: bool,
     replaced: str | None = None,
+    keeps_candidates: bool = False,
     left_alone: Collection[int] = (),
 ) -> None:
     """Write a pipe's own output as `doc.spans[key]`, and rank r as `doc.spans["key:r"]`.
@@ -113,6 +114,7 @@ def write(
         pipe's own where it is given. Candidates of an earlier run are removed.
     ents (bool): Whether to write the outermost entities to `doc.ents` too.
     replaced (Optional[str]): Another key, of the pipe whose entities these replace.
+    keeps_candidates (bool): Whether another pipe's candidates under this key stay.
     left_alone (Collection[int]): Numbers of Docs that nothing is written to.
     """
     ordered = analyses.in_text_order()
@@ -130,7 +132,8 @@ def write(
         old = {
             (span.start, span.end, span.label_) for group in before for span in group
         }
-        drop_candidates(doc, key, ordered.n_ranks)
+        if not keeps_candidates:
+            drop_candidates(doc, key, ordered.n_ranks)
         for rank in range(OWN, ordered.n_ranks):
             here = slice(*borders[number, rank + 1 : rank + 3])
             attrs: dict[str, Any] = {}
