@@ -75,6 +75,11 @@ class Errors:
         "describes in [components.{name}.model]: {reason}. Leave overrides of its encoder "
         "out, or train anew."
     )
+    T014 = (
+        "[T014] Pipe '{name}': the Doc that starts {doc!r} has a segment of more than "
+        "max_width = {width} tokens, and torch-struct has no chains of trees. Set "
+        '`max_width = null`, or `inference = "fused"`.'
+    )
 
     T040 = "[T040] Can't read {path}: {reason}."
     T041 = (

@@ -233,6 +233,7 @@ def _check_treecrf(
 ) -> list[Finding]:
     from spacy_treecrf.pipeline._gold import GoldReader, gold_labels
     from spacy_treecrf.pipeline._gold_report import KINDS, GoldReport
+    from spacy_treecrf.pipeline._settings import longest_segment
     from spacy_treecrf.pipeline.docs.segments import DocSegments
 
     # Crossing gold is listed, where training with "error" would stop at the first.
@@ -243,7 +244,7 @@ def _check_treecrf(
             labels.add(combination)
     reader = GoldReader(pipe.name, labels, cfg)
     report = GoldReport(pipe.name, cfg, n_named)
-    max_length, max_width = cfg["max_length"], cfg["max_width"]
+    max_length, max_width = longest_segment(cfg), cfg["max_width"]
     windowed: list[str] = []
     long: list[str] = []
     for number, example in enumerate(examples):

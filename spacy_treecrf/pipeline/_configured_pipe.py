@@ -69,7 +69,12 @@ class ConfiguredPipe(FixedSettings, TrainablePipe):
         try:
             yield
             settings = reconcile(
-                self.name, configured, self.cfg, self.free_settings, exclude
+                self.name,
+                configured,
+                self.cfg,
+                self.free_settings,
+                exclude,
+                self.earlier_settings,
             )
         except SettingMismatch as error:
             raise ValueError(

@@ -203,7 +203,12 @@ class LearnedPipe(FixedSettings, Pipe):
         except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise self._unreadable(where, error) from error
         settings = reconcile(
-            self.name, self._configured, saved, self.free_settings, exclude
+            self.name,
+            self._configured,
+            saved,
+            self.free_settings,
+            exclude,
+            self.earlier_settings,
         )
         try:
             self._from_arrays(header, arrays)

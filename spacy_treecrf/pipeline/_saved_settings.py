@@ -6,7 +6,8 @@ the weights, or was learnt, can't be changed any more, and a change is refused.
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from spacy_treecrf.errors import Errors
@@ -24,6 +25,7 @@ def reconcile(
     saved: dict[str, Any],
     free: Collection[str],
     exclude: Iterable[str],
+    earlier: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The settings of a pipe that has been loaded.
 
@@ -34,9 +36,14 @@ def reconcile(
     exclude (Iterable[str]): What is not loaded. A pipeline, whose config comes with its
         pipes, loads them without "vocab". Where a pipe is loaded by itself, there is no
         such config, and what was saved holds, as for spaCy's own pipes.
+    earlier (Mapping[str, tuple[Any, Any]]): Settings that models were saved without once:
+        their default now, and what such a model does.
     RETURNS (dict[str, Any]): For each configured setting the value that holds.
     RAISES (ValueError): If another setting was changed in the config.
     """
+    for setting, (default, before_it) in earlier.items():
+        if setting not in saved and _same(configured[setting], default):
+            configured = {**configured, setting: before_it}
     if "vocab" not in exclude:
         return {key: saved.get(key, value) for key, value in configured.items()}
     before = saved.get(CONFIGURED, {})
@@ -91,9 +98,11 @@ class FixedSettings:
     """What a pipe's settings may be, before and after it has learnt.
 
     free_settings (frozenset[str]): Those that may differ from those of training.
+    earlier_settings (dict[str, tuple[Any, Any]]): See `reconcile`.
     """
 
     free_settings: ClassVar[frozenset[str]]
+    earlier_settings: ClassVar[dict[str, tuple[Any, Any]]] = {}
     name: str
     cfg: dict[str, Any]
     _learnt: dict[str, Any]

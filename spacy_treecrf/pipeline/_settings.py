@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from spacy_treecrf.ml.loss import LossSettings
 
 
+# Longest segment without a width limit: its chart has W = n.
+WINDOW = 512
+
+
+def longest_segment(cfg: dict[str, Any]) -> int | None:
+    """Tokens of the longest segment that a `treecrf` pipe makes; None if any will do.
+
+    Time grows with the length of a segment under a width limit, and with its cube without
+    one.
+    """
+    length: int | None = cfg["max_length"]
+    return WINDOW if length is None and cfg["max_width"] is None else length
+
+
 def check_settings(name: str, cfg: dict[str, Any]) -> None:
     """Check the settings of a `treecrf` pipe.
 
@@ -29,14 +43,13 @@ def check_settings(name: str, cfg: dict[str, Any]) -> None:
         "inference": ("fused", "torch_struct"),
     }.items():
         _require(name, cfg, setting, cfg[setting] in values, f"one of {values}")
-    for setting in ("latent_labels", "max_length", "n_best"):
+    for setting in ("latent_labels", "n_best"):
         _require(name, cfg, setting, cfg[setting] >= 1, "a number of at least 1")
+    fits = cfg["max_length"] is None or cfg["max_length"] >= 1
+    _require(name, cfg, "max_length", fits, "null or a number of at least 1")
     width = cfg["max_width"]
     fits = width is None or width >= 2
     _require(name, cfg, "max_width", fits, "null or a number of at least 2")
-    fits = width is None or cfg["inference"] == "fused"
-    expected = "null, since torch-struct has no chains of trees"
-    _require(name, cfg, "max_width", fits, expected)
     local = cfg["objective"] == "local"
     fits = not local or cfg["n_best"] == 1
     _require(name, cfg, "n_best", fits, "1, since single spans have no candidate sets")

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from spacy.errors import Errors as SpacyErrors
@@ -27,6 +27,7 @@ from ._settings import (
     check_schedule,
     check_score_weights,
     check_settings,
+    longest_segment,
     loss_settings,
     warn_of_shared_key,
     warn_of_smoothing,
@@ -116,8 +117,8 @@ Decoder = Literal["cky", "mbr"]
         "missing_spans_key": None,
         "incorrect_spans_key": None,
         "crossing": "reduce",
-        "max_length": 512,
-        "max_width": None,
+        "max_length": None,
+        "max_width": 48,
         "annotate_ents": False,
         "inference": "fused",
         "scorer": {"@scorers": "spacy-treecrf.nested_scorer.v1"},
@@ -152,7 +153,7 @@ def make_treecrf(
     missing_spans_key: str | None,
     incorrect_spans_key: str | None,
     crossing: Literal["reduce", "error"],
-    max_length: int,
+    max_length: int | None,
     max_width: int | None,
     annotate_ents: bool,
     inference: Literal["fused", "torch_struct"],
@@ -177,6 +178,11 @@ class TreeCRF(ConfiguredPipe):
     """Pipe that finds nested entities with a Tree CRF (Fu et al. 2021)."""
 
     free_settings = FREE_SETTINGS
+    # Models that do not say them were trained without a width limit, in windows of 512.
+    earlier_settings: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "max_width": (48, None),
+        "max_length": (None, 512),
+    }
 
     def __init__(
         self,
@@ -489,17 +495,26 @@ class TreeCRF(ConfiguredPipe):
         segments = self._segments(docs)
         for number in segments.windowed:
             self._problems.add("windows", start_of(docs[number]))
+        self._refuse_chains(docs, segments)
         return segments
 
+    def _refuse_chains(self, docs: Sequence[Doc], segments: DocSegments) -> None:
+        width = self.cfg["max_width"]
+        if self.cfg["inference"] == "fused" or width is None:
+            return
+        for number in np.flatnonzero(segments.lengths > width)[:1]:
+            text = start_of(docs[segments.doc[number]])
+            raise ValueError(Errors.T014.format(name=self.name, width=width, doc=text))
+
     def _segments(self, docs: Sequence[Doc]) -> DocSegments:
-        return DocSegments(docs, self.cfg["max_length"])
+        return DocSegments(docs, longest_segment(self.cfg))
 
     def _warn_windows(self) -> None:
         if "windows" in self._problems.unwarned():
             message = Warnings.T104.format(
                 name=self.name,
                 count=self._problems.counts["windows"],
-                max_length=self.cfg["max_length"],
+                max_length=longest_segment(self.cfg),
                 doc=self._problems.first("windows"),
             )
             warnings.warn(message, stacklevel=4)

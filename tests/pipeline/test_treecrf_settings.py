@@ -4,7 +4,7 @@ import math
 import warnings
 
 import pytest
-from nested_toy import toy_examples, untrained
+from nested_toy import initialized, toy_examples, untrained
 
 from spacy_treecrf.pipeline.treecrf import TreeCRF
 
@@ -55,9 +55,12 @@ def test_treecrf_bad_config_is_refused(config):
 
 
 def test_treecrf_width_limit_needs_the_inference_that_has_chains():
-    message = r"T002.*'max_width' of pipe 'treecrf'.*torch-struct"
-    with pytest.raises(ValueError, match=message):
-        untrained(max_width=8, inference="torch_struct")
+    nlp = initialized(max_width=4, inference="torch_struct")
+    assert "nested" in nlp("Four tokens are fine").spans
+    with pytest.raises(
+        ValueError, match=r"T014.*'treecrf'.*Five tokens.*max_width = 4"
+    ):
+        nlp("Five tokens are too many")
 
 
 def test_treecrf_unknown_setting_is_refused():

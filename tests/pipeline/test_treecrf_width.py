@@ -257,13 +257,19 @@ def test_treecrf_saved_before_there_was_a_limit_does_what_it_did(sure, tmp_path)
     sure.to_disk(tmp_path)
     file = tmp_path / "treecrf" / "cfg"
     saved = json.loads(file.read_text(encoding="utf8"))
-    del saved["max_width"], saved["configured"]["max_width"]
+    for setting in ("max_width", "max_length"):
+        del saved[setting], saved["configured"][setting]
     file.write_text(json.dumps(saved), encoding="utf8")
     config = tmp_path / "config.cfg"
     text = config.read_text(encoding="utf8")
-    assert "max_width = null\n" in text
-    config.write_text(text.replace("max_width = null\n", ""), encoding="utf8")
-    nlp = spacy.load(tmp_path)
-    assert nlp.get_pipe("treecrf").cfg["max_width"] is None
+    for line in ("max_width = 48\n", "max_length = null\n"):
+        assert line in text
+        text = text.replace(line, "")
+    config.write_text(text, encoding="utf8")
+    pipe = spacy.load(tmp_path).get_pipe("treecrf")
+    assert (pipe.cfg["max_width"], pipe.cfg["max_length"]) == (None, 512)
     words = LONG[0][0]
-    assert_same(written(run(nlp, words)), written(run(sure, words)), rtol=1e-6)
+    sure = copy_of(sure, max_width=None)
+    assert_same(
+        written(run(spacy.load(tmp_path), words)), written(run(sure, words)), rtol=1e-6
+    )
