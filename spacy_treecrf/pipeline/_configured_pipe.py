@@ -66,6 +66,10 @@ class ConfiguredPipe(FixedSettings, TrainablePipe):
 
         # Models of the first versions do not say what was configured.
         configured = self.cfg.pop(CONFIGURED)
+        # What a model does not say is not to be mistaken for what it says.
+        exclude = list(exclude)
+        unsaid = [] if "cfg" in exclude else [*self.earlier_settings]
+        before = {setting: self.cfg.pop(setting) for setting in unsaid}
         try:
             yield
             settings = reconcile(
@@ -92,6 +96,6 @@ class ConfiguredPipe(FixedSettings, TrainablePipe):
                 raise ValueError(message) from error
             raise
         finally:
-            self.cfg[CONFIGURED] = configured
+            self.cfg = {**before, **self.cfg, CONFIGURED: configured}
         self.cfg.update(settings)
         self._fix_settings()

@@ -101,8 +101,8 @@ def test_sweep_is_what_the_pipe_predicts(nlp):
     try:
         for decoding, predictions in zip(decodings, found, strict=True):
             pipe.cfg.update(decoder=decoding.decoder, threshold=decoding.threshold)
-            expected = [prediction.spans for prediction in pipe.predict(docs)]
-            assert [prediction.spans for prediction in predictions] == expected
+            expected = [spans for spans, _ in pipe.predict(docs).by_doc()]
+            assert [spans for spans, _ in predictions.by_doc()] == expected
     finally:
         pipe.cfg.update(before)
 
@@ -123,7 +123,7 @@ def test_sweep_of_empty_docs(nlp):
     (predictions,) = sweep(
         nlp.get_pipe("treecrf"), [nlp.make_doc("")], [Decoding("cky", None)]
     )
-    assert predictions[0].spans == []
+    assert len(predictions.entities) == 0
 
 
 def test_tune_local_objective_has_one_decoder(folder, tmp_path):

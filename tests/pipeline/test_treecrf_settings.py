@@ -55,7 +55,8 @@ def test_treecrf_bad_config_is_refused(config):
 
 
 def test_treecrf_width_limit_needs_the_inference_that_has_chains():
-    nlp = initialized(max_width=4, inference="torch_struct")
+    nlp = initialized(max_width=7, inference="torch_struct")
+    nlp.get_pipe("treecrf").cfg["max_width"] = 4
     assert "nested" in nlp("Four tokens are fine").spans
     with pytest.raises(
         ValueError, match=r"T014.*'treecrf'.*Five tokens.*max_width = 4"
