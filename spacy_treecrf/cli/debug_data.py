@@ -15,12 +15,12 @@ from thinc.api import Config
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
-from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.data.inspection import Inspection, inspect_docs
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.problems import N_NAMED, ConversionError
 
 from .convert import make_language
+from .documents import read_docbin
 from .span_tables import print_report
 from .training_check import (
     Finding,
@@ -157,17 +157,7 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     if not paths:
         raise ConversionError(Errors.T046.format(path=path, suffixes=".spacy"))
     for file in paths:
-        try:
-            docbin = FastDocBin().from_disk(file)
-        except OSError as error:
-            raise ConversionError(
-                Errors.T040.format(path=file, reason=error.strerror)
-            ) from error
-        except (zlib.error, ValueError, KeyError, TypeError) as error:
-            raise ConversionError(
-                Errors.T055.format(path=file, reason=error)
-            ) from error
-        yield from docbin.get_docs(vocab)
+        yield from read_docbin(file, vocab)
 
 
 def key_of(config: Config | None) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.util import ensure_path
 from spacy.vocab import Vocab
 from typer import echo
 from wasabi import msg
 
+from spacy_treecrf.data.corpus_reader import FastDocBin
 from spacy_treecrf.data.docbin import make_docs
 from spacy_treecrf.data.text_files import read_lines
 from spacy_treecrf.errors import Errors
@@ -71,7 +72,8 @@ def read_docbin(path: Path, vocab: Vocab) -> Iterator[Doc]:
     RAISES (ConversionError): If it is missing or no such file.
     """
     try:
-        docbin = DocBin().from_disk(path)
+        docbin = FastDocBin()
+        docbin.from_disk(path)
     except OSError as error:
         raise ConversionError(
             Errors.T040.format(path=path, reason=error.strerror or error)

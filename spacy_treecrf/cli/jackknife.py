@@ -7,12 +7,12 @@ on, so the candidates of each fold come from a model of the other folds.
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +40,8 @@ from .jackknife_fold import (
     Plan,
     has_user_data,
     is_corpus,
+    log_path,
+    run_logged,
     save_plan,
 )
 
@@ -106,7 +108,7 @@ def jackknife_cli(
         )
         folder = prepare_folder(output, config, plan, docs, dev_docs)
         del docs, dev_docs
-        run_folds(folder, folds, workers, resume)
+        run_folds(folder, folds, workers, resume, gpu_id)
         report = merge_folds(folder, folds, output)
     except ConversionError as error:
         msg.fail("No candidates")
@@ -272,7 +274,9 @@ def prepare_folder(
     return folder
 
 
-def run_folds(folder: Path, folds: int, workers: int, resume: bool) -> None:
+def run_folds(
+    folder: Path, folds: int, workers: int, resume: bool, gpu_id: int = -1
+) -> None:
     """Run the folds that are not done yet, each as a process.
 
     RAISES (ConversionError): If one fails; the others are run all the same.
@@ -288,14 +292,13 @@ def run_folds(folder: Path, folds: int, workers: int, resume: bool) -> None:
     if not open_folds:
         return
     msg.text(f"Work folder: {folder}")
-    environment = dict(os.environ)
     # Processes that use all cores each would stand in one another's way.
     cores = max(1, (os.cpu_count() or 1) // min(workers, len(open_folds)))
-    environment.setdefault("OMP_NUM_THREADS", str(cores))
+    n_threads = None if "OMP_NUM_THREADS" in os.environ else cores
     failed = []
     with ThreadPoolExecutor(workers) as pool:
         runs = {
-            pool.submit(run_process, folder, number, environment): number
+            pool.submit(run_process, folder, number, gpu_id, n_threads): number
             for number in open_folds
         }
         for run in as_completed(runs):
@@ -321,26 +324,24 @@ def run_folds(folder: Path, folds: int, workers: int, resume: bool) -> None:
         raise ConversionError(Errors.T094.format(failed=names))
 
 
-def log_path(folder: Path, number: int) -> Path:
-    """Where the output of a fold goes."""
-    return folder / f"fold-{number}.log"
+def run_process(folder: Path, number: int, gpu_id: int, n_threads: int | None) -> int:
+    """Run one fold in a process of its own.
 
-
-def run_process(folder: Path, number: int, environment: dict[str, str]) -> int:
-    """Run one fold; RETURNS (int): Its exit status."""
-    code = (
-        "import sys; from pathlib import Path; "
-        "from spacy_treecrf.cli.jackknife_fold import run_fold; "
-        "run_fold(Path(sys.argv[1]), int(sys.argv[2]))"
-    )
-    with log_path(folder, number).open("wb") as log:
-        return subprocess.run(
-            [sys.executable, "-c", code, str(folder), str(number)],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            check=False,
-        ).returncode
+    RETURNS (int): Its exit status, negative where a signal has killed it.
+    """
+    # A copy of a clean process that has the imports, which are most of a small fold.
+    # This one is not copied: it may have threads. Nor can what CUDA has set up be, so
+    # that a fold on a GPU begins anew.
+    context: ForkServerContext | SpawnContext = get_context("spawn")
+    if gpu_id < 0:
+        context = get_context("forkserver")
+        factories = {entry.module for entry in entry_points(group="spacy_factories")}
+        context.set_forkserver_preload([run_logged.__module__, *sorted(factories)])
+    process = context.Process(target=run_logged, args=(folder, number, n_threads))
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def read_report(folder: Path, number: int) -> FoldReport:

@@ -7,20 +7,44 @@ Here they are looked up once a file. See docs/reading.md.
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import srsly.msgpack
-from spacy.attrs import ORTH, SPACY
+from spacy.attrs import (
+    DEP,
+    ENT_ID,
+    ENT_KB_ID,
+    ENT_TYPE,
+    HEAD,
+    LEMMA,
+    MORPH,
+    NORM,
+    ORTH,
+    SENT_START,
+    SPACY,
+    TAG,
+)
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.tokens._dict_proxies import SpanGroups
 from spacy.training import Corpus, Example
 from spacy.vocab import Vocab
 
 # A span as `SpanGroup.to_bytes` packs it: id, kb_id, label, tokens and characters.
 SPAN = struct.Struct(">QQQllll")
+
+# The attributes of a token that are hashes of strings.
+STRINGS: list[int | str] = [
+    *(ORTH, TAG, LEMMA, NORM, MORPH, DEP, ENT_TYPE, ENT_KB_ID, ENT_ID)
+]
+# What a `DocBin` holds for each Doc.
+COLUMNS = ("tokens", "spaces", "cats", "span_groups", "user_data", "flags")
+NO_GROUPS = SpanGroups._EMPTY_BYTES
 
 Unpack = Callable[..., Any]
 
@@ -93,30 +117,27 @@ class FastDocBin(DocBin):
 
         doc (Doc): The Doc. Nothing is kept of it but its annotations.
         """
-        groups = {key: doc.spans[key] for key in doc.spans}
         if self._packer is None:
             self._packer = srsly.msgpack.Packer(use_bin_type=True)
+        attrs: list[Any] = list(self.attrs)
+        self.tokens.append(doc.to_array(attrs).reshape(len(doc), len(attrs)))
+        self.spaces.append(doc.to_array([SPACY]).reshape(-1, 1).astype(bool))
+        self.flags.append({"has_unknown_spaces": doc.has_unknown_spaces})
+        self.cats.append(doc.cats)
+        strings = doc.vocab.strings
+        # Each once, by their hashes: spaCy adds nine strings for each token.
+        for number in np.unique(doc.to_array(STRINGS)).tolist():
+            self.strings.add(strings[number])
         packed: dict[bytes, list[str]] = {}
-        for key, group in groups.items():
+        for key, group in doc.spans.items():
             packed.setdefault(self._packer.pack(group_message(group)), []).append(key)
             for span in group:
-                # As `DocBin.add`, which sees no group here.
                 self.strings.add(span.label_)
-                if span.kb_id in doc.vocab.strings:
-                    self.strings.add(span.kb_id_)
-                if span.id in doc.vocab.strings:
-                    self.strings.add(span.id_)
-        stored, self.store_user_data = self.store_user_data, False
-        doc.spans.clear()
-        try:
-            super().add(doc)
-        finally:
-            self.store_user_data = stored
-            for key, group in groups.items():
-                doc.spans[key] = group
-        if packed:
-            self.span_groups[-1] = self._packer.pack(packed)
-        if stored:
+                for number in (span.kb_id, span.id):
+                    if number in strings:
+                        self.strings.add(strings[number])
+        self.span_groups.append(self._packer.pack(packed or []))
+        if self.store_user_data:
             self.user_data.append(self._packer.pack(doc.user_data))
 
     def get_docs(self, vocab: Vocab) -> Iterator[Doc]:
@@ -125,20 +146,53 @@ class FastDocBin(DocBin):
         vocab (Vocab): The shared vocabulary; labels and words are added to it.
         YIELDS (Doc): The Docs, in order.
         """
+        for string in self.strings:
+            vocab[string]
         unpack = make_unpack()
-        groups, user_data = self.span_groups, self.user_data
-        plain = DocBin(attrs=())
-        plain.attrs, plain.strings = self.attrs, self.strings
-        plain.tokens, plain.spaces = self.tokens, self.spaces
-        plain.cats, plain.flags = self.cats, self.flags
-        plain.span_groups = [b""] * len(self.tokens)
-        plain.user_data = []
-        for number, doc in enumerate(plain.get_docs(vocab)):
-            if groups[number]:
-                read_groups(doc, groups[number], unpack)
-            if number < len(user_data) and user_data[number] is not None:
-                doc.user_data.update(unpack(user_data[number], use_list=False))
+        used = self._used_columns()
+        attrs: list[Any] = [self.attrs[column] for column in used]
+        for number, tokens in enumerate(self.tokens):
+            is_known = not self.flags[number].get("has_unknown_spaces")
+            doc = Doc(
+                vocab,
+                words=tokens[:, self.attrs.index(ORTH)],  # type: ignore[arg-type]
+                spaces=self.spaces[number] if is_known else None,  # type: ignore[arg-type]
+            )
+            if attrs and len(tokens):
+                doc.from_array(attrs, tokens[:, used])  # type: ignore[arg-type]
+            doc.cats = self.cats[number]
+            groups = self.span_groups[number]
+            if groups and groups != NO_GROUPS:
+                read_groups(doc, groups, unpack)
+            if number < len(self.user_data) and self.user_data[number] is not None:
+                doc.user_data.update(unpack(self.user_data[number], use_list=False))
             yield doc
+
+    def _used_columns(self) -> list[int]:
+        """The attributes that are not what a new Doc has in all of the Docs."""
+        is_used = np.zeros(len(self.attrs), dtype=bool)
+        for tokens in self.tokens:
+            is_used |= tokens.any(axis=0)
+        # A new Doc has a sentence start, and a root's head is 0.
+        kept = {SENT_START, HEAD}
+        return [
+            column
+            for column, attr in enumerate(self.attrs)
+            if attr != ORTH and (is_used[column] or attr in kept)
+        ]
+
+    def part(self, *slices: slice) -> "FastDocBin":
+        """Some of the Docs; none of them is made.
+
+        slices (slice): Which, in order.
+        RETURNS (FastDocBin): These Docs, with the strings of all.
+        """
+        some = FastDocBin(store_user_data=self.store_user_data)
+        some.attrs, some.strings = list(self.attrs), set(self.strings)
+        for name in COLUMNS:
+            rows = getattr(self, name)
+            setattr(some, name, [row for place in slices for row in rows[place]])
+        return some
 
     def __reduce__(self) -> tuple[Callable[[bytes], "FastDocBin"], tuple[bytes]]:
         return unpickle_docbin, (self.to_bytes(),)
@@ -149,6 +203,25 @@ def unpickle_docbin(data: bytes) -> FastDocBin:
     docbin = FastDocBin()
     docbin.from_bytes(data)
     return docbin
+
+
+@contextmanager
+def codecs_looked_up_once() -> Iterator[None]:
+    """Let `srsly.msgpack` look its encoders and decoders up once, not at each message.
+
+    For a block that serialises many Docs by spaCy's own code, above all
+    `nlp.pipe(n_process=2)`, which has to be read to its end within the block. It changes
+    `srsly` for the whole process, and for the processes that are forked, until the block
+    ends; what is registered there meanwhile is not seen.
+    """
+    registries = (srsly.msgpack.msgpack_encoders, srsly.msgpack.msgpack_decoders)
+    with ExitStack() as stack:
+        for codecs in registries:
+            found = codecs.get_all()
+            stack.callback(codecs.__dict__.pop, "get_all", None)
+            # Of this object alone; its class has the method as before.
+            codecs.__dict__["get_all"] = found.copy
+        yield
 
 
 def make_unpack() -> Unpack:

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from ._flat_gold import FlatCorpus, read_flat_corpus
-from ._learned_pipe import LearnedPipe
+from ._learned_pipe import LearnedPipe, checked_examples
 from ._settings import check_score_weights, warn_of_shared_key
 from .docs.analyses import OWN, RANK, Analyses, write
 from .docs.segments import DocSegments, Words
@@ -50,10 +50,12 @@ class FlatPipe(LearnedPipe):
         """Read the whole corpus.
 
         RAISES (ValueError): If there is no entity in it, or only a sample of it.
+        RAISES (TypeError): If it is not a function that returns examples.
         """
         self._require_whole_corpus(nlp)
+        method = f"{type(self).__name__}.initialize"
         return read_flat_corpus(
-            get_examples,
+            lambda: checked_examples(get_examples, method),
             self.name,
             self.cfg["spans_key"],
             self.cfg.get("missing_spans_key"),

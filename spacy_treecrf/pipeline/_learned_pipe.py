@@ -15,7 +15,7 @@ import srsly
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
 
@@ -221,3 +221,26 @@ class LearnedPipe(FixedSettings, Pipe):
         return ValueError(
             Errors.T073.format(name=self.name, where=where, reason=reason)
         )
+
+
+def checked_examples(
+    get_examples: Callable[[], Iterable[Example]], method: str
+) -> Iterator[Example]:
+    """The examples of a corpus, each checked when it is read.
+
+    spaCy's `validate_get_examples` makes the same checks, and reads the corpus for them.
+
+    get_examples (Callable[[], Iterable[Example]]): The corpus, read once.
+    method (str): Who asks, for messages.
+    YIELDS (Example): The examples.
+    RAISES (TypeError): If it is not a function that returns examples (spaCy's errors).
+    """
+    if not callable(get_examples):
+        validate_get_examples(get_examples, method)
+    examples = get_examples()
+    if not examples or not isinstance(examples, Iterable):
+        validate_get_examples(lambda: examples, method)
+    for example in examples:
+        if not isinstance(example, Example):
+            validate_examples([example], method)
+        yield example

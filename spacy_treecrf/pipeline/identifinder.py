@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
@@ -222,7 +222,6 @@ class IdentiFinder(FlatPipe):
             replace; here they may come from a file and are saved with the model.
         RAISES (ValueError): If there is no entity in the corpus, or only a sample of it.
         """
-        validate_get_examples(get_examples, "IdentiFinder.initialize")
         self._start_learning(nlp)
         if lists is not None:
             self.lists = WordLists(lists)

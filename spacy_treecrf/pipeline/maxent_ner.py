@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from spacy.util import logger
 from spacy.vocab import Vocab
 
@@ -191,7 +191,6 @@ class MaxEntTagger(FlatPipe):
             it may come from a file. It is saved with the model.
         RAISES (ValueError): If there is no entity in the corpus, or only a sample of it.
         """
-        validate_get_examples(get_examples, "MaxEntTagger.initialize")
         self._start_learning(nlp)
         if lower_case is not None:
             self.lower_case = lower_case

@@ -9,6 +9,8 @@ import spacy
 from nested_toy import SENTENCES
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
 from spacy.util import load_config
 from typer.testing import CliRunner
 
@@ -20,7 +22,12 @@ from spacy_treecrf.cli.jackknife import (
     number_documents,
     sets_sentences,
 )
-from spacy_treecrf.cli.jackknife_fold import FoldReport, count_oracles, point_to
+from spacy_treecrf.cli.jackknife_fold import (
+    FoldReport,
+    Plan,
+    count_oracles,
+    point_to,
+)
 from spacy_treecrf.pipeline.docs.packing import pack
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +165,7 @@ def test_jackknife_runs_only_the_folds_that_are_missing(again, data, monkeypatch
     (folder / "fold-1.spacy").unlink()
     ran = []
 
-    def run_process(folder, number, environment):
+    def run_process(folder, number, *_):
         ran.append(number)
         shutil.copy(folder / "copy", folder / f"fold-{number}.spacy")
         return 0
@@ -181,7 +188,7 @@ def test_jackknife_runs_only_the_folds_that_are_missing(again, data, monkeypatch
 def test_jackknife_uses_no_folds_of_another_run(again, data, monkeypatch, change):
     ran = []
     monkeypatch.setattr(
-        jackknife, "run_process", lambda folder, number, env: ran.append(number) or 1
+        jackknife, "run_process", lambda folder, number, *_: ran.append(number) or 1
     )
     monkeypatch.setattr(jackknife, "log_path", lambda folder, number: Path(__file__))
     given = ("--folds", 2, "--n-best", 5)
@@ -193,7 +200,7 @@ def test_jackknife_uses_no_folds_of_other_data(again, data, monkeypatch, tmp_pat
     DocBin(docs=corpus_docs()[:11]).to_disk(tmp_path / "other.spacy")
     ran = []
     monkeypatch.setattr(
-        jackknife, "run_process", lambda folder, number, env: ran.append(number) or 1
+        jackknife, "run_process", lambda folder, number, *_: ran.append(number) or 1
     )
     monkeypatch.setattr(jackknife, "log_path", lambda folder, number: Path(__file__))
     other = ("--paths.train", tmp_path / "other.spacy", *data[2:])
@@ -217,6 +224,69 @@ def test_jackknife_names_a_fold_that_fails(tmp_path, data):
     (folder,) = output.with_suffix(".folds").iterdir()
     assert (folder / "fold-1.spacy").exists()
     assert not (folder / "fold-0.spacy").exists()
+
+
+KILL = """
+import multiprocessing
+import os
+import signal
+
+if multiprocessing.current_process().name != "MainProcess":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_jackknife_names_a_fold_that_is_killed(tmp_path, data):
+    code, output = tmp_path / "code.py", tmp_path / "out.spacy"
+    code.write_text(KILL)
+    result = run(IDENTIFINDER, output, "--folds", 2, "--code", code, *data)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit), result.exception
+    text = text_of(result)
+    assert "[T094] Failed: fold 1 (" in text
+    assert "fold 2 (" in text
+    assert not output.exists()
+
+
+@pytest.mark.filterwarnings("ignore:.T080")  # the corpus has a span across a border
+def test_jackknife_gives_what_folds_trained_by_hand_give(finished, tmp_path):
+    """Also where nothing is left to train after the initialisation."""
+    (folder,) = finished[1].with_suffix(".folds").iterdir()
+    plan = Plan(**json.loads((folder / "plan.json").read_text()))
+    for number, docs in enumerate((corpus_docs()[6:], corpus_docs()[:6])):
+        held_out = corpus_docs()[6:] if number else corpus_docs()[:6]
+        paths = (tmp_path / f"train{number}.spacy", tmp_path / f"held{number}.spacy")
+        for path, part in zip(paths, (docs, held_out), strict=True):
+            DocBin(docs=part).to_disk(path)
+        config = load_config(folder / "config.cfg", interpolate=False)
+        point_to(config, "corpora.train", paths[0])
+        (tmp_path / f"model{number}").mkdir()
+        train(init_nlp(config), tmp_path / f"model{number}")
+        nlp = spacy.load(tmp_path / f"model{number}" / "model-best")
+        nlp.get_pipe("identifinder").cfg["n_best"] = 5
+        items = jackknife_fold.decode(
+            nlp, paths[1], plan, plan.borders[number], FoldReport()
+        )
+        (expected,) = pack(items, nlp.vocab, plan.keys)
+        (found,) = packed(folder / f"fold-{number}.spacy")
+        assert found.to_bytes() == expected.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("pipes", "training", "complete"),
+    [
+        (["identifinder"], {}, True),
+        (["sentencizer", "maxent_ner"], {}, True),
+        (["identifinder", "ner"], {}, False),
+        (["identifinder"], {"before_to_disk": {"@callbacks": "x"}}, False),
+        (["identifinder"], {"before_update": None}, True),
+    ],
+)
+def test_jackknife_knows_what_initialisation_completes(pipes, training, complete):
+    nlp = spacy.blank("en")
+    for pipe in pipes:
+        nlp.add_pipe(pipe, config={"spans_key": "m"} if pipe == "maxent_ner" else {})
+    assert jackknife_fold.is_complete(nlp, {"training": training}) == complete
 
 
 TREECRF = """

@@ -11,7 +11,12 @@ from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Corpus
 from spacy.util import registry
 
-from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin, make_unpack
+from spacy_treecrf.data.corpus_reader import (
+    FastCorpus,
+    FastDocBin,
+    codecs_looked_up_once,
+    make_unpack,
+)
 
 VOCAB = spacy.blank("en").vocab
 
@@ -226,3 +231,71 @@ def test_reader_leaves_srsly_alone(path):
         srsly.msgpack.unpackb,
         srsly.msgpack_loads,
     )
+
+
+def test_docbin_part_is_as_if_made_of_some_docs():
+    some = FastDocBin(docs=docs(), store_user_data=True).part(
+        slice(2, None), slice(0, 1)
+    )
+    expected = DocBin(docs=[*docs()[2:], full_doc()], store_user_data=True)
+    found = FastDocBin().from_bytes(some.to_bytes()).get_docs(VOCAB)
+    assert [state(doc) for doc in found] == [
+        state(doc) for doc in expected.get_docs(VOCAB)
+    ]
+    assert expected.strings <= some.strings
+
+
+def parsed_doc(heads, deps):
+    doc = Doc(VOCAB, words=["a", "b", "c", "d"], heads=heads, deps=deps)
+    doc[1].ent_id_, doc[2].lemma_, doc[3].norm_ = "id", "lemma", "norm"
+    return doc
+
+
+@pytest.mark.parametrize("heads", [[1, 1, 3, 3], [0, 0, 0, 0], [0, 1, 2, 3]])
+def test_docbin_reads_trees_and_what_differs_from_a_new_doc(heads):
+    deps = ["ROOT" if head == at else "dep" for at, head in enumerate(heads)]
+    made = [parsed_doc(heads, deps), Doc(VOCAB, words=["no", "tree"])]
+    for given in (made, made[:1], made[1:]):
+        data = DocBin(docs=given).to_bytes()
+        assert FastDocBin(docs=given).to_bytes() == data
+        expected, found = (
+            list(cls().from_bytes(data).get_docs(VOCAB)) for cls in (DocBin, FastDocBin)
+        )
+        for x, y in zip(expected, found, strict=True):
+            assert state(x) == state(y)
+            assert [t.head.i for t in x] == [t.head.i for t in y]
+            assert [t.left_edge.i for t in x] == [t.left_edge.i for t in y]
+            assert [t.is_sent_start for t in x] == [t.is_sent_start for t in y]
+
+
+def test_docbin_writes_the_strings_of_attributes_that_it_does_not_store():
+    doc = parsed_doc([1, 1, 3, 3], ["dep", "ROOT", "dep", "ROOT"])
+    found, expected = (
+        cls(attrs=("SENT_START",), docs=[doc]) for cls in (FastDocBin, DocBin)
+    )
+    assert found.strings == expected.strings
+
+
+def test_codecs_are_looked_up_once_within_the_block_alone(monkeypatch):
+    calls = []
+    decoders = srsly.msgpack.msgpack_decoders
+    kind = type(decoders)
+    get_all = kind.get_all
+    monkeypatch.setattr(kind, "get_all", lambda self: calls.append(1) or get_all(self))
+    data = full_doc().to_bytes()
+    calls.clear()
+    with codecs_looked_up_once():
+        looked_up = len(calls)
+        doc = Doc(VOCAB).from_bytes(data)
+        assert doc.to_bytes() == data
+        assert len(calls) == looked_up
+    assert state(doc) == state(full_doc())
+    Doc(VOCAB).from_bytes(data)
+    assert len(calls) > looked_up
+
+
+def test_codecs_are_given_back_after_an_error():
+    with pytest.raises(KeyError), codecs_looked_up_once():
+        raise KeyError
+    assert "get_all" not in vars(srsly.msgpack.msgpack_decoders)
+    assert "get_all" not in vars(srsly.msgpack.msgpack_encoders)

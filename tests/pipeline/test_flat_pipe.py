@@ -164,3 +164,34 @@ def test_flat_pipe_n_best_survives_docbin(factory):
 
 def test_flat_pipe_group_is_a_span_group(factory):
     assert isinstance(run(trained(factory), TEXT).spans["nested"], SpanGroup)
+
+
+@pytest.mark.parametrize("factory", ["identifinder", "maxent_ner"])
+def test_flat_pipe_reads_the_corpus_once(factory):
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe(factory)
+    doc = Doc(nlp.vocab, words=["Ann", "left"], ents=["B-PER", "O"])
+    reads = []
+
+    def get_examples():
+        reads.append(1)
+        for _ in range(6):
+            yield Example(Doc(nlp.vocab, words=["Ann", "left"]), doc)
+
+    pipe.initialize(get_examples)
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (None, "E930"),
+        (lambda: [], "E930"),
+        (lambda: 3, "E978"),
+        (lambda: iter([3]), "E978"),
+    ],
+)
+def test_flat_pipe_refuses_what_is_no_corpus(given, code):
+    pipe = spacy.blank("en").add_pipe("identifinder")
+    with pytest.raises(TypeError, match=code):
+        pipe.initialize(given)
