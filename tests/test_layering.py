@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from configparser import ConfigParser
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,53 @@ def test_layering_factories_load_without_heavy_packages():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def names_of(module):
+    """Dotted name of a module of the package, and of the package that it is in."""
+    parts = (ROOT, *module.with_suffix("").parts)
+    package = parts[:-1]
+    return ".".join(package if parts[-1] == "__init__" else parts), package
+
+
+def imported_by(module):
+    """Modules of the package that one imports, also in its functions."""
+    name, package = names_of(module)
+    known = {names_of(other)[0] for other in MODULES}
+    tree = ast.parse((PACKAGE / module).read_text(encoding="utf8"))
+    types = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+    ]
+    skipped = {inner for node in types for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node not in skipped:
+            up = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*up, *([node.module] if node.module else [])))
+            modules = {f"{base}.{alias.name}" for alias in node.names} & known
+            yield from (modules or {base} & known) - {name}
+
+
+def test_layering_no_module_imports_itself_by_a_detour():
+    graph = {names_of(module)[0]: set(imported_by(module)) for module in MODULES}
+    assert any(graph.values())
+    TopologicalSorter(graph).prepare()  # raises for a circle, and names it
+
+
+def test_layering_all_that_is_imported_is_declared():
+    config = ConfigParser()
+    config.read(PACKAGE.parent / "setup.cfg")
+    groups = [config["options"]["install_requires"]]
+    groups += config["options.extras_require"].values()
+    lines = [line.strip() for group in groups for line in group.splitlines()]
+    names = (line.split(";")[0].split(">")[0].split("=")[0].strip() for line in lines)
+    declared = {name.replace("-", "_") for name in names if name and name[0] != "#"}
+    imported = {
+        name.split(".")[0]
+        for module in MODULES
+        for name in imported_modules(PACKAGE / module)
+        if not name.startswith(".")
+    }
+    own = {ROOT, *sys.stdlib_module_names}
+    assert not imported - own - declared
