@@ -21,7 +21,7 @@ from thinc.api import xp2torch
 
 from spacy_treecrf.data.corpus_reader import FastCorpus
 from spacy_treecrf.ml.loss import distribution_potentials, log_temperature_of
-from spacy_treecrf.pipeline._settings import loss_settings
+from spacy_treecrf.pipeline.base.settings import loss_settings
 from spacy_treecrf.pipeline.docs.segments import DocSegments
 from spacy_treecrf.structure import k_best_trees
 from spacy_treecrf.structure.decode import packed_best_tree

@@ -25,7 +25,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config
 
-from spacy_treecrf.data.bracketed import read_bracketed
+from spacy_treecrf.data.formats.bracketed import read_bracketed
 from spacy_treecrf.ml import decoding, loss, treecrf
 
 ROOT = Path(__file__).parent.parent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_treecrf.data.bracketed import format_line, read_bracketed
+from spacy_treecrf.data.formats.bracketed import format_line, read_bracketed
 
 CORPUS = Path(__file__).parent.parent / "assets" / "quickstart"
 SIZES = {"train": 320, "dev": 60, "test": 70}

@@ -17,7 +17,7 @@ from spacy_treecrf.data.alignment import (
     token_bounds,
 )
 from spacy_treecrf.data.docbin import make_docs, write_docbin
-from spacy_treecrf.data.jsonl import BAD_SPAN, LAYOUTS
+from spacy_treecrf.data.formats.jsonl import BAD_SPAN, LAYOUTS
 from spacy_treecrf.data.modality import Modality, change_modality
 from spacy_treecrf.data.offsets import Offsets
 from spacy_treecrf.data.records import Sentence, stem

@@ -31,16 +31,16 @@ from threadpoolctl import threadpool_limits
 from spacy_treecrf.data.corpus_reader import FastCorpus, FastDocBin
 from spacy_treecrf.data.docbin import write_docbin
 from spacy_treecrf.gold import GoldKeys, LabelledSpan
-from spacy_treecrf.pipeline._learned_pipe import LearnedPipe
-from spacy_treecrf.pipeline._ranking_corpus import (
+from spacy_treecrf.pipeline.base.learned_pipe import LearnedPipe
+from spacy_treecrf.pipeline.docs.packing import Source, pack
+from spacy_treecrf.pipeline.docs.reading import read
+from spacy_treecrf.pipeline.docs.segments import starts_of
+from spacy_treecrf.pipeline.ranking.corpus import (
     place_gold,
     ranking_gold,
     ranking_segments,
     without_open,
 )
-from spacy_treecrf.pipeline.docs.packing import Source, pack
-from spacy_treecrf.pipeline.docs.reading import read
-from spacy_treecrf.pipeline.docs.segments import starts_of
 from spacy_treecrf.rerank.candidates import CandidateSegment, oracle_index, span_counts
 
 CORPUS, CONFIG, PLAN = "corpus.spacy", "config.cfg", "plan.json"

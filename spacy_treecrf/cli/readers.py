@@ -10,15 +10,15 @@ import spacy
 from spacy.language import Language
 
 from spacy_treecrf.data.alignment import AlignmentMode, Tokenize
-from spacy_treecrf.data.bracketed import read_bracketed
-from spacy_treecrf.data.brat import read_brat
-from spacy_treecrf.data.conllu import read_conllu
-from spacy_treecrf.data.genia import read_genia
-from spacy_treecrf.data.iob_layers import read_iob_layers
-from spacy_treecrf.data.jsonl import read_jsonl
+from spacy_treecrf.data.formats.bracketed import read_bracketed
+from spacy_treecrf.data.formats.brat import read_brat
+from spacy_treecrf.data.formats.conllu import read_conllu
+from spacy_treecrf.data.formats.genia import read_genia
+from spacy_treecrf.data.formats.iob_layers import read_iob_layers
+from spacy_treecrf.data.formats.jsonl import read_jsonl
+from spacy_treecrf.data.formats.sgml import read_sgml
 from spacy_treecrf.data.offsets import Offsets
 from spacy_treecrf.data.records import Sentence, checked_records, default_id
-from spacy_treecrf.data.sgml import read_sgml
 from spacy_treecrf.errors import Errors
 from spacy_treecrf.problems import ConversionError, Problems
 

@@ -206,7 +206,7 @@ def check_training(
 def _check_flat(
     examples: Sequence[Example], pipe: PipeCheck, n_named: int
 ) -> list[Finding]:
-    from spacy_treecrf.pipeline._flat_gold import FlatReport, read_flat_corpus
+    from spacy_treecrf.pipeline.docs.flat_gold import FlatReport, read_flat_corpus
 
     keys = GoldKeys.of(pipe.cfg)
     report = FlatReport(pipe.name, keys, n_named)
@@ -231,10 +231,10 @@ def _check_flat(
 def _check_treecrf(
     examples: Sequence[Example], pipe: PipeCheck, n_named: int
 ) -> list[Finding]:
-    from spacy_treecrf.pipeline._gold import GoldReader, gold_labels
-    from spacy_treecrf.pipeline._gold_report import KINDS, GoldReport
-    from spacy_treecrf.pipeline._settings import longest_segment
+    from spacy_treecrf.pipeline.base.settings import longest_segment
     from spacy_treecrf.pipeline.docs.segments import DocSegments
+    from spacy_treecrf.pipeline.docs.tree_gold import GoldReader, gold_labels
+    from spacy_treecrf.pipeline.docs.tree_gold_report import KINDS, GoldReport
 
     # Crossing gold is listed, where training with "error" would stop at the first.
     cfg = {**pipe.cfg, "crossing": "reduce"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.training import Example
 
-    from spacy_treecrf.pipeline._sweep import Decoding
+    from spacy_treecrf.pipeline.docs.sweep import Decoding
 
 # Docs that are decoded at a time: the potentials of all their spans are held.
 BATCH_SIZE = 64
@@ -159,7 +159,7 @@ def decodings_of(pipe: Any, step: float) -> list["Decoding"]:
     step (float): Distance of the thresholds.
     RETURNS (list[Decoding]): Without repetition.
     """
-    from spacy_treecrf.pipeline._sweep import Decoding
+    from spacy_treecrf.pipeline.docs.sweep import Decoding
 
     # Thresholds of 0 and 1 keep everything and nothing.
     grid = [round(step * i, 6) for i in range(1, int(1 / step) + 1)]
@@ -251,7 +251,7 @@ def spans_of_all(
     pipe: Any, key: str, docs: list["Doc"], decodings: Sequence["Decoding"]
 ) -> list[list[list[LabelledSpan]]]:
     """The spans that a pipe finds in each Doc of a batch, for each of the settings."""
-    from spacy_treecrf.pipeline._sweep import sweep
+    from spacy_treecrf.pipeline.docs.sweep import sweep
 
     if "decoder" in pipe.cfg:
         found = sweep(pipe, docs, decodings)

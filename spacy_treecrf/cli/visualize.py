@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
-from spacy_treecrf.data.bracketed import format_line
+from spacy_treecrf.data.formats.bracketed import format_line
 from spacy_treecrf.data.records import LabelledSpan
 from spacy_treecrf.data.statistics import crossing_pairs, nesting_depths
 from spacy_treecrf.errors import Errors

@@ -24,10 +24,10 @@ from spacy_treecrf.hmm.word_features import (
 )
 from spacy_treecrf.hmm.word_lists import WordLists
 
-from ._flat_gold import label_words
-from ._flat_pipe import Columns, FlatPipe
-from ._learned_pipe import Arrays, Header
-from ._settings import check_flat_settings, warn_of_shared_key
+from .base.flat_pipe import Columns, FlatPipe
+from .base.learned_pipe import Arrays, Header
+from .base.settings import check_flat_settings, warn_of_shared_key
+from .docs.flat_gold import label_words
 from .docs.segments import Words
 
 DEFAULT_CONFIG = {

@@ -19,10 +19,10 @@ from spacy_treecrf.maxent.features import WordBatch
 from spacy_treecrf.maxent.model import MaxEntModel, tag_entities
 from spacy_treecrf.maxent.training import train
 
-from ._flat_gold import FlatCorpus
-from ._flat_pipe import Columns, FlatPipe
-from ._learned_pipe import Arrays, Header
-from ._settings import check_maxent_settings, warn_of_shared_key
+from .base.flat_pipe import Columns, FlatPipe
+from .base.learned_pipe import Arrays, Header
+from .base.settings import check_maxent_settings, warn_of_shared_key
+from .docs.flat_gold import FlatCorpus
 from .docs.segments import Words
 
 # Written in the mode "segment" if the corpus has several labels and none is set.

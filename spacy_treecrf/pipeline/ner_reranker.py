@@ -18,8 +18,8 @@ from spacy.vocab import Vocab
 from spacy_treecrf.errors import Warnings
 from spacy_treecrf.problems import Problems, start_of
 
-from ._learned_pipe import Arrays, Header, LearnedPipe
-from ._settings import check_reranker_settings, check_score_weights
+from .base.learned_pipe import Arrays, Header, LearnedPipe
+from .base.settings import check_reranker_settings, check_score_weights
 from .docs.analyses import END, OWN, SEGMENT, START, Analyses, write
 from .docs.reading import read
 from .docs.segments import DocSegments
@@ -226,8 +226,8 @@ class NerReranker(LearnedPipe):
             those that have no candidates in the reference.
         RAISES (ValueError): If there are no candidates, or they are malformed.
         """
-        from ._ranking import learn
-        from ._ranking_corpus import read_development, read_training
+        from .ranking.corpus import read_development, read_training
+        from .ranking.learning import learn
 
         validate_get_examples(get_examples, "NerReranker.initialize")
         self._forget_settings()
@@ -268,8 +268,8 @@ class NerReranker(LearnedPipe):
         """
         from spacy_treecrf.rerank.ranking_data import first_maximum
 
-        from ._ranking import ranking_data
-        from ._ranking_corpus import ranking_segments
+        from .ranking.corpus import ranking_segments
+        from .ranking.learning import ranking_data
 
         self._require_initialized()
         assert self._features is not None

@@ -19,11 +19,9 @@ from spacy_treecrf.errors import Errors, Warnings
 from spacy_treecrf.labels import LabelData, LabelSet
 from spacy_treecrf.problems import Problems, start_of
 
-from ._configured_pipe import ConfiguredPipe
-from ._encoders import check_encoder_output, share_encoders
-from ._label_prior import LabelPrior
-from ._predictions import analyses_of, check_labels, finite_potentials
-from ._settings import (
+from .base.configured_pipe import ConfiguredPipe
+from .base.encoders import check_encoder_output, share_encoders
+from .base.settings import (
     check_schedule,
     check_score_weights,
     check_settings,
@@ -32,15 +30,17 @@ from ._settings import (
     warn_of_shared_key,
     warn_of_smoothing,
 )
-from ._warm_start import start_from
+from .base.warm_start import start_from
 from .docs.analyses import Analyses, write
+from .docs.label_prior import LabelPrior
+from .docs.predictions import analyses_of, check_labels, finite_potentials
 from .docs.segments import DocSegments, doc_texts
 
 if TYPE_CHECKING:
     from spacy_treecrf.ml.types import SpanPotentials
 
-    from ._gold import GoldReader
-    from ._gold_report import GoldReport
+    from .docs.tree_gold import GoldReader
+    from .docs.tree_gold_report import GoldReport
 
 DEFAULT_MODEL = """
 [model]
@@ -377,7 +377,7 @@ class TreeCRF(ConfiguredPipe):
         """
         from spacy_treecrf.ml.loss import loss_and_gradients
 
-        from ._gold_report import GoldReport
+        from .docs.tree_gold_report import GoldReport
 
         examples = list(examples)
         segments, potentials = scores
@@ -456,8 +456,8 @@ class TreeCRF(ConfiguredPipe):
 
         RETURNS (tuple[list[Doc], LabelPrior]): A sample of Docs; counts of the labels.
         """
-        from ._gold import gold_labels
-        from ._gold_report import GoldReport
+        from .docs.tree_gold import gold_labels
+        from .docs.tree_gold_report import GoldReport
 
         self._report = GoldReport(self.name, self.cfg)
         sample: list[Doc] = []
@@ -520,6 +520,6 @@ class TreeCRF(ConfiguredPipe):
             warnings.warn(message, stacklevel=4)
 
     def _reader(self) -> "GoldReader":
-        from ._gold import GoldReader
+        from .docs.tree_gold import GoldReader
 
         return GoldReader(self.name, self.label_set, self.cfg)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .candidates import CandidateSegment
-from .context_templates import DocumentNames, document_names
-from .entity_templates import PADDING, Relation, entity_hashes
 from .hashing import hash_string, hash_strings, mix, to_numbers
-from .segment_templates import Entity, SegmentTemplates, TemplateSettings
-from .word_templates import WORD_TEMPLATES
+from .templates.context_templates import DocumentNames, document_names
+from .templates.entity_templates import PADDING, Relation, entity_hashes
+from .templates.segment_templates import Entity, SegmentTemplates, TemplateSettings
+from .templates.word_templates import WORD_TEMPLATES
 from .words import WordTable, escape_label
 
 _ROLES = ("", "inner", "outer")

@@ -11,9 +11,9 @@ import numpy as np
 
 from .blocks import Block, make_blocks
 from .candidates import CandidateSegment
-from .context_templates import document_names
 from .feature_table import MAX_COUNT, MAX_SEGMENTS, FeatureCounts, FeatureTable
-from .segment_templates import SegmentTemplates, TemplateSettings
+from .templates.context_templates import document_names
+from .templates.segment_templates import SegmentTemplates, TemplateSettings
 from .words import WordTable, learn_lower_case
 
 # Segments of a block: some MB of arrays, enough to make NumPy's calls cheap.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from .candidates import LabelledSpan
-from .entity_templates import Relation, feature
+from .templates.entity_templates import Relation, feature
 from .words import NULL, SegmentWords, begins_lower, begins_upper, escape_label
 
 # Double quotation marks. A straight mark opens and closes in turn; the others do so by

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
 from spacy_treecrf.data.export import Tool, make_record
-from spacy_treecrf.data.jsonl import read_jsonl
+from spacy_treecrf.data.formats.jsonl import read_jsonl
 from spacy_treecrf.data.offsets import Offsets, OffsetUnit
 from spacy_treecrf.problems import Problems
 

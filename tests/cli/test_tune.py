@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_treecrf.cli import app
 from spacy_treecrf.cli.tune import Metric, Result, choose, decodings_of, score_all
-from spacy_treecrf.pipeline._sweep import Decoding, sweep
+from spacy_treecrf.pipeline.docs.sweep import Decoding, sweep
 from spacy_treecrf.problems import ConversionError
 
 KEY = "nested"

@@ -21,10 +21,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_treecrf.pipeline._gold import has_crossing
-from spacy_treecrf.pipeline._gold_report import GoldReport
-from spacy_treecrf.pipeline._label_prior import LabelPrior
+from spacy_treecrf.pipeline.docs.label_prior import LabelPrior
 from spacy_treecrf.pipeline.docs.segments import DocSegments
+from spacy_treecrf.pipeline.docs.tree_gold import has_crossing
+from spacy_treecrf.pipeline.docs.tree_gold_report import GoldReport
 from spacy_treecrf.structure import marginals
 
 

@@ -22,7 +22,7 @@ from nested_toy import (
 from spacy.tokens import Doc
 from table_scorer import scored, table_of
 
-from spacy_treecrf.pipeline._gold import compressed
+from spacy_treecrf.pipeline.docs.tree_gold import compressed
 from spacy_treecrf.structure.masks import largest_compatible
 
 # The widest entity of the toy sentences has 5 tokens.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy_treecrf.rerank import words
 from spacy_treecrf.rerank.candidates import Candidate, CandidateSegment
 from spacy_treecrf.rerank.features import GlobalFeatures
-from spacy_treecrf.rerank.word_templates import WORD_TEMPLATES
+from spacy_treecrf.rerank.templates.word_templates import WORD_TEMPLATES
 
 from .paper_sentence import ARTS, GEN_XER, LENNON, LOWER_CASE, make_segment
 

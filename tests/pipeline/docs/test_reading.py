@@ -10,15 +10,15 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from spacy_treecrf.gold import Gold, GoldKeys, aligned_gold
-from spacy_treecrf.pipeline._ranking_corpus import (
+from spacy_treecrf.pipeline.docs.analyses import write
+from spacy_treecrf.pipeline.docs.reading import read as read_analyses
+from spacy_treecrf.pipeline.ranking.corpus import (
     check_labels,
     place_gold,
     ranking_gold,
     ranking_segments,
     without_open,
 )
-from spacy_treecrf.pipeline.docs.analyses import write
-from spacy_treecrf.pipeline.docs.reading import read as read_analyses
 from spacy_treecrf.rerank.candidates import Candidate
 
 VOCAB = spacy.blank("en").vocab

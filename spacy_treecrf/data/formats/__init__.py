@@ -1,0 +1,1 @@
+"""Readers of corpora, a module a format; each yields `Sentence`s."""

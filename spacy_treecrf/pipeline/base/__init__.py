@@ -1,0 +1,1 @@
+"""What the pipes share: settings, storage, encoders."""

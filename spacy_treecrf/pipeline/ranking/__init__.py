@@ -1,0 +1,1 @@
+"""What `ner_reranker` learns from, and the learning."""

@@ -1,0 +1,1 @@
+"""The templates of global features, by what they look at."""
