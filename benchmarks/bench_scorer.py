@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacy_treecrf.ml.biaffine import SpanScorer
 from spacy_treecrf.ml.pieces import pieces_of
+from spacy_treecrf.ml.span_scorer import SpanScorer
 from spacy_treecrf.ml.types import Segments
 from spacy_treecrf.structure.spans import SpanIndex
 

@@ -5,7 +5,6 @@ Fu et al. (2021), Eq. 1-2; Dozat & Manning (2017) for separate start and end vie
 
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -18,24 +17,13 @@ from thinc.api import (
     xp2torch,
 )
 from thinc.types import Floats2d
-from torch import Tensor, nn
+from torch import nn
 
 from spacy_treecrf.structure.spans import SpanIndex
 
-from .pieces import TakeCells, pieces_of
-from .pooling import add_highest_score, highest_token
+from .span_scorer import ACTIVATIONS, SpanScorer
 from .threads import share_between_threads
 from .types import Segments
-
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "tanh": nn.Tanh,
-    "identity": nn.Identity,
-}
-# Standard deviation of the biaffine tensors at the start: near 0, so that all trees begin
-# about equally probable, but not 0, so that the two views get different gradients.
-INITIAL_DEVIATION = 0.01
 
 # What may differ between a saved scorer and the one it is loaded into: it shapes no weight,
 # and no prediction.
@@ -124,135 +112,6 @@ class UnbuiltScorer(nn.Module):
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__()
         self.settings = settings
-
-
-class SpanScorer(nn.Module):
-    """Feed-forward layers and a biaffine form a label.
-
-    views (int): 2 for separate start and end views, else 1.
-    linear (bool): Whether the form has linear and constant terms.
-    pooling (str): "max" to score the tokens within a span too, or None.
-    The other arguments are those of `build_biaffine_span_scorer`.
-    """
-
-    def __init__(
-        self,
-        nI: int,
-        nO: int,
-        *,
-        hidden_width: int | None,
-        depth: int,
-        dropout: float,
-        views: int,
-        activation: str,
-        linear: bool,
-        pooling: str | None,
-    ) -> None:
-        super().__init__()
-        self.settings = {
-            "hidden_width": hidden_width,
-            "depth": depth,
-            "dropout": dropout,
-            "views": views,
-            "activation": activation,
-            "linear": linear,
-            "pooling": pooling,
-        }
-        hidden = hidden_width or nI
-        widths = [nI, *([hidden] * (depth - 1)), max(1, hidden // 2)]
-        self.input_dropout = nn.Dropout(dropout)
-        self.views = nn.ModuleList(
-            _feed_forward(widths, dropout, ACTIVATIONS[activation])
-            for _ in range(views)
-        )
-        width = widths[-1]
-        self.bilinear = nn.Parameter(torch.randn(nO, width, width) * INITIAL_DEVIATION)
-        self.start = self.end = self.bias = None
-        if linear:
-            self.end = nn.Parameter(torch.zeros(nO, width))
-            # One view for both ends shares U2 between them, as printed in Eq. 2.
-            self.start = (
-                nn.Parameter(torch.zeros(nO, width)) if views == 2 else self.end
-            )
-            self.bias = nn.Parameter(torch.zeros(nO))
-        self.inner: nn.Sequential | None = None
-        if pooling is not None:
-            last = nn.Linear(width, nO)
-            nn.init.normal_(last.weight, std=INITIAL_DEVIATION)
-            nn.init.zeros_(last.bias)
-            layers = _feed_forward(widths, dropout, ACTIVATIONS[activation])
-            self.inner = nn.Sequential(*layers, last)
-
-    def set_bias(self, bias: Sequence[float]) -> None:
-        """Set the constant term of each label, where the form has one.
-
-        bias (Sequence[float]): Potentials of spans that nothing else is known of, e.g.
-            log odds. Length: L.
-        """
-        if self.bias is not None:
-            with torch.no_grad():
-                self.bias.copy_(torch.tensor(bias))
-
-    def label_parameters(self) -> list[nn.Parameter]:
-        """The parameters that have a row for each label."""
-        last = [] if self.inner is None else [*self.inner[-1].parameters()]
-        found = [self.bilinear, self.start, self.end, self.bias, *last]
-        return [parameter for parameter in found if parameter is not None]
-
-    def forward(self, X: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
-        """X (Tensor): Token vectors. Shape: (T, nI). RETURNS (Tensor): Shape: (L, S)."""
-        X = self.input_dropout(X)
-        starts, ends = self.views[0](X), self.views[-1](X)
-        n_labels, width = self.bilinear.shape[:2]
-        # Row l * width + e holds U1_l[:, e]: one product gives e_i^T U1_l for all labels.
-        weight = self.bilinear.transpose(1, 2).reshape(n_labels * width, width)
-        bias = None if self.end is None else self.end.reshape(-1)
-        taken, rows = [], []
-        for pieces in pieces_of(segments.lengths, index.widest):
-            start_tokens, end_tokens = pieces.tokens(segments)
-            start = starts[start_tokens.to(X.device)]
-            shape = (len(start), pieces.n_starts * n_labels, width)
-            left = nn.functional.linear(start, weight, bias).view(shape)
-            right = ends[end_tokens.to(X.device)].transpose(1, 2)
-            if self.start is None or self.bias is None:
-                product = torch.bmm(left, right)
-            else:
-                constant = nn.functional.linear(start, self.start, self.bias)
-                product = torch.baddbmm(constant.view(*shape[:2], 1), left, right)
-            cells, where = pieces.cells(index, n_labels)
-            taken.append(
-                TakeCells.apply(product.view(-1), cells, pieces.n_ends, n_labels)
-            )
-            rows.append(where)
-        # Its memory is as large as that of the scores.
-        del product, left
-        if len(rows) == 1:
-            scores = taken.pop()
-        else:
-            scores = torch.cat(taken, dim=1)
-            order = torch.empty(index.n_spans, dtype=torch.int64, device=X.device)
-            order[torch.cat(rows)] = torch.arange(index.n_spans, device=X.device)
-            scores = scores.index_select(1, order)
-        if self.inner is None:
-            return scores
-        inner = self.inner(X)
-        first = torch.from_numpy(segments.first).to(X.device)
-        last = first[index.segment] + index.end - 1
-        if not torch.is_grad_enabled():
-            return add_highest_score(scores, inner, last, index)
-        return scores + inner.T.gather(1, highest_token(inner, last, index))
-
-
-def _feed_forward(
-    widths: list[int], dropout: float, activation: Callable[[], nn.Module]
-) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for nI, nO in pairwise(widths):
-        linear = nn.Linear(nI, nO)
-        nn.init.xavier_uniform_(linear.weight)
-        nn.init.zeros_(linear.bias)
-        layers += [linear, activation(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers)
 
 
 def _settings(

@@ -11,10 +11,14 @@ from spacy_treecrf.structure.bracketing import best_bracketing
 from spacy_treecrf.structure.decode import Node
 from spacy_treecrf.structure.distribution import TreeDistribution
 from spacy_treecrf.structure.entity_sets import packed_entity_sets
+from spacy_treecrf.structure.spans import SpanIndex
 
 from .loss import LossSettings, distribution_potentials, log_temperature_of
 from .threads import one_thread
 from .types import SpanPotentials
+
+# Cells (spans times labels) whose probabilities are computed at a time: 4 MB of float32.
+BLOCK_CELLS = 1 << 20
 
 
 class Entities(NamedTuple):
@@ -126,19 +130,17 @@ def _decode_chunk(
     threshold: float | None,
 ) -> Entities:
     index, n_entity = chunk.index, settings.n_entity_labels
-    members = torch.from_numpy(membership).to(trees.potentials)
+    labels_of = _Membership(membership, trees.potentials)
     local = settings.objective == "local"
     if decoder == "mbr" and not local:
         threshold = 0.5 if threshold is None else threshold
     if threshold is not None and (local or decoder == "mbr"):
-        plain = _plain_scores(_chances(trees, settings)[:n_entity], members)
-        rows, labels = _best_above(plain, members, chunk, threshold)
-        plain = plain[:, rows]
+        rows, labels = _best_above(trees, chunk, settings, labels_of, threshold)
     else:
         decode_all = _decode_local if local else _decode_tree
         rows, labels = decode_all(trees, chunk, settings)
-        plain = _plain_scores(_chances(trees, settings, rows)[:n_entity], members)
-    parts = members.bool()[:, labels]
+    plain = labels_of.plain_scores(_chances(trees, settings, rows)[:n_entity])
+    parts = labels_of.members.bool()[:, labels]
     if threshold is not None:
         parts &= plain > threshold
         kept = parts.any(0)
@@ -162,30 +164,57 @@ def _decode_chunk(
 
 
 def _chances(
-    trees: TreeDistribution, settings: LossSettings, rows: torch.Tensor | None = None
+    trees: TreeDistribution, settings: LossSettings, rows: torch.Tensor | slice
 ) -> torch.Tensor:
-    """Probability of each label at all spans, or at some. Shape: (L, S) or (L, N)."""
+    """Probability of each label at some spans. Shape: (L, N)."""
     if settings.objective == "local":
-        scores = trees.potentials
-        return (scores if rows is None else scores[:, rows]).softmax(0)
+        return trees.potentials[:, rows].softmax(0)
     if settings.inference == "torch_struct":
         from .torch_struct_inference import packed_marginals
 
-        chances = packed_marginals(trees.potentials, trees.index)
-        return chances if rows is None else chances[:, rows]
-    return trees.marginals if rows is None else trees.marginals_at(rows)
+        return packed_marginals(trees.potentials, trees.index)[:, rows]
+    if isinstance(rows, slice):
+        if rows.stop - rows.start == trees.index.n_spans:
+            return trees.marginals
+        rows = torch.arange(rows.start, rows.stop, device=trees.potentials.device)
+    return trees.marginals_at(rows)
 
 
-def _plain_scores(chances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-    """Probability of each plain label: the sum over the entity labels that hold it.
+class _Membership:
+    """Which plain labels are part of which entity labels.
 
-    chances (Tensor): Probability of each entity label. Shape: (entity labels, A).
-    members (Tensor): 1 where a plain label is part of one. Shape: (plain, entity labels).
-    RETURNS (Tensor): In float32, as it is written, so that a threshold compares what a
-        user sees. Shape: (plain, A).
+    members (Tensor): 1 where one is. Shape: (plain, entity labels).
     """
-    # Rounding may carry a sum of probabilities past 1.
-    return (members @ chances).clamp_(0.0, 1.0).float()
+
+    def __init__(self, membership: np.ndarray, like: torch.Tensor) -> None:
+        self.members = torch.from_numpy(membership).to(like)
+        # Without composite labels, sums over them are the terms.
+        self._is_identity = np.array_equal(membership, np.eye(*membership.shape))
+
+    def plain_scores(self, chances: torch.Tensor) -> torch.Tensor:
+        """Probability of each plain label: the sum over the entity labels that hold it.
+
+        chances (Tensor): Probability of each entity label. Shape: (entity labels, A).
+        RETURNS (Tensor): In float32, as it is written, so that a threshold compares what
+            a user sees. Shape: (plain, A).
+        """
+        sums = chances if self._is_identity else self.members @ chances
+        # Rounding may carry a sum of probabilities past 1.
+        return sums.clamp(0.0, 1.0).float()
+
+    def entity_sums(self, values: torch.Tensor) -> torch.Tensor:
+        """For each entity label the sum of its plain labels' values.
+
+        values (Tensor): Shape: (plain, A). RETURNS (Tensor): Shape: (entity labels, A).
+        """
+        return values if self._is_identity else self.members.T.float() @ values
+
+
+def _blocks(index: SpanIndex, n_labels: int) -> Iterator[slice]:
+    """Packed rows, so many at a time that their labels take a bounded memory."""
+    step = max(1, BLOCK_CELLS // n_labels)
+    for first in range(0, index.n_spans, step):
+        yield slice(first, min(first + step, index.n_spans))
 
 
 def _decode_tree(
@@ -206,32 +235,42 @@ def _decode_local(
     trees: TreeDistribution, chunk: SpanPotentials, settings: LossSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Label of each span by itself, then the best set without crossing (section 5a)."""
-    n_entity = settings.n_entity_labels
-    log_chances = trees.potentials.log_softmax(0)
-    # What the best label gains over none; 0 where none is better.
-    best, labels = log_chances[:n_entity].max(0)
-    gains = (best - log_chances[n_entity]).clamp(min=0.0)
-    rows = best_bracketing(gains, chunk.index)
-    rows = rows[(gains[rows] > 0) & chunk.usable[rows]]
-    return rows, labels[rows]
+    n_entity, potentials = settings.n_entity_labels, trees.potentials
+    gains = potentials.new_empty(chunk.index.n_spans)
+    labels = torch.empty_like(gains, dtype=torch.int32)
+    for rows in _blocks(chunk.index, len(potentials)):
+        log_chances = potentials[:, rows].log_softmax(0)
+        # What the best label gains over none; 0 where none is better.
+        best, labels[rows] = log_chances[:n_entity].max(0)
+        torch.clamp(best - log_chances[n_entity], min=0.0, out=gains[rows])
+    chosen = best_bracketing(gains, chunk.index)
+    chosen = chosen[(gains[chosen] > 0) & chunk.usable[chosen]]
+    return chosen, labels[chosen].long()
 
 
 def _best_above(
-    plain: torch.Tensor,
-    members: torch.Tensor,
+    trees: TreeDistribution,
     chunk: SpanPotentials,
+    settings: LossSettings,
+    labels_of: _Membership,
     threshold: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Entities that do not cross, with the largest sum of (score - threshold).
 
-    plain (Tensor): Score of each plain label at each span. Shape: (plain, S).
-    members (Tensor): Shape: (plain, entity labels).
     RETURNS (tuple[Tensor, Tensor]): Rows and labels. A label counts for those of its
         parts that exceed the threshold. Shape: (N,) each.
     """
-    excess = (plain - threshold).clamp_(min=0.0)
-    gains, labels = (members.T.float() @ excess).max(0)
+    n_entity, n_spans = settings.n_entity_labels, chunk.index.n_spans
+    gains = trees.potentials.new_empty(n_spans, dtype=torch.float32)
+    labels = torch.empty_like(gains, dtype=torch.int32)
+    # torch-struct has no probabilities of some spans only.
+    whole = settings.inference == "torch_struct" and settings.objective != "local"
+    blocks = _blocks(chunk.index, len(trees.potentials))
+    for rows in [slice(0, n_spans)] if whole else blocks:
+        plain = labels_of.plain_scores(_chances(trees, settings, rows)[:n_entity])
+        excess = labels_of.entity_sums((plain - threshold).clamp_(min=0.0))
+        gains[rows], labels[rows] = excess.max(0)
     gains.masked_fill_(~chunk.usable, 0.0)
-    rows = best_bracketing(gains, chunk.index)
-    rows = rows[gains[rows] > 0]
-    return rows, labels[rows]
+    chosen = best_bracketing(gains, chunk.index)
+    chosen = chosen[gains[chosen] > 0]
+    return chosen, labels[chosen].long()

@@ -90,9 +90,9 @@ def distribution_potentials(
         )
     if bool(potentials.usable.all()):
         return scores
-    blocked = torch.zeros_like(scores, dtype=torch.bool)
-    blocked[: settings.n_entity_labels] = ~potentials.usable
-    return scores.masked_fill(blocked, LOG_ZERO)
+    scores = scores.clone()
+    scores[: settings.n_entity_labels].masked_fill_(~potentials.usable, LOG_ZERO)
+    return scores
 
 
 def log_temperature_of(

@@ -37,14 +37,31 @@ class Pieces:
     n_starts: int
     n_ends: int
 
+    @property
+    def of_piece(self) -> np.ndarray:
+        """Segment of each piece. Shape: (pieces,), int64."""
+        return np.repeat(self.segments, self.counts)
+
+    @property
+    def begin(self) -> np.ndarray:
+        """First token of each piece, in its segment. Shape: (pieces,), int64."""
+        earlier = np.repeat(self.counts.cumsum() - self.counts, self.counts)
+        return (np.arange(len(earlier)) - earlier) * self.n_starts
+
+    def begins(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
+        """First token of each piece, and tokens of its segment from there on.
+
+        RETURNS (tuple[np.ndarray, np.ndarray]): Shape: (pieces,) each, int64.
+        """
+        of_piece, begin = self.of_piece, self.begin
+        return segments.first[of_piece] + begin, segments.lengths[of_piece] - begin
+
     def tokens(self, segments: Segments) -> tuple[Tensor, Tensor]:
         """Tokens that are starts and ends; places beyond a segment repeat its last.
 
         RETURNS (tuple[Tensor, Tensor]): Shape: (pieces, n_starts), (pieces, n_ends), int64.
         """
-        of_piece = np.repeat(self.segments, self.counts)
-        earlier = np.repeat(self.counts.cumsum() - self.counts, self.counts)
-        begin = (np.arange(len(of_piece)) - earlier) * self.n_starts
+        of_piece, begin = self.of_piece, self.begin
         places = begin[:, None] + np.arange(self.n_ends)
         places = np.minimum(places, segments.lengths[of_piece, None] - 1)
         tokens = torch.from_numpy(segments.first[of_piece, None] + places)

@@ -9,6 +9,7 @@ from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_treecrf.structure.spans import SpanIndex
 
@@ -107,9 +108,9 @@ def forward(
             with one_thread():
                 data, backprop = scorer((tokens, chunk, index), is_train)
             backprops.append(backprop)
-            first = torch.from_numpy(chunk.first).to(device)[index.segment]
-            usable = borders[first + index.start] & borders[first + index.end - 1]
-            yield SpanPotentials(numbers, index, data, usable)
+            yield SpanPotentials(
+                numbers, index, data, usable_spans(borders, chunk, index)
+            )
 
     def backprop(gradients: list[Floats2d]) -> list[Doc]:
         total = model.ops.alloc2f(*tokens.shape)
@@ -125,6 +126,29 @@ def forward(
 
     is_lazy = isinstance(X, tuple) and not is_train
     return (score() if is_lazy else list(score())), backprop
+
+
+def usable_spans(may_border: Tensor, segments: Segments, index: SpanIndex) -> Tensor:
+    """Spans that may hold an entity: both of their edges may.
+
+    may_border (Tensor): Of all tokens of the batch. Shape: (T,), bool.
+    segments (Segments): Those of the index. index (SpanIndex): The spans.
+    RETURNS (Tensor): Shape: (S,), bool.
+    """
+    if bool(may_border.all()):
+        return torch.ones(index.n_spans, dtype=torch.bool, device=may_border.device)
+    singles = index.rows(1)
+    first = torch.from_numpy(segments.first).to(may_border.device)
+    token = first[index.segment[singles]] + index.start[singles]
+    starts = may_border[token]
+    # Width by width, so that no index is as large as the spans.
+    return torch.cat(
+        [
+            starts[:count] & may_border[token[:count] + width - 1]
+            for width, count in enumerate(index.counts)
+            if width
+        ]
+    )
 
 
 def whole_docs(docs: list[Doc]) -> Segments:
