@@ -1,11 +1,13 @@
-"""Time documents without sentence boundaries: how work grows with their length.
+"""Time documents without sentence boundaries against the same words as sentences.
 
-    python benchmarks/bench_documents.py [--json FILE] [--max-width 32]
+    python benchmarks/bench_documents.py --corpus corpus/genia [--json FILE]
 
-Structure: log p with gradients, and decoding (best tree and marginals), of one segment of
-growing length under a width limit; the growth exponent between 1,000 and 4,000 tokens; the
-same tokens as sentences and without a limit; peak memory. One thread, CPU time, medians
-of interleaved runs. Needs torch only.
+Pipelines, CNN: `nlp.pipe` and training of documents of 450 tokens, as documents and as
+sentences, with the width limit of the config and without, and spaCy's spancat on the same
+documents; one Doc of 50,000 tokens against Docs of 500, and its peak memory over that of
+the encoder alone. Structure: log p with gradients and decoding of one segment of growing
+length, and the growth exponent between 1,000 and 4,000 tokens. One thread, CPU time,
+medians of interleaved runs. Without --corpus the structure alone, which needs torch only.
 """
 
 import argparse
@@ -114,9 +116,44 @@ def peak_memory(task, max_width):
     return json.loads(done.stdout)
 
 
+def structure(max_width, repeats):
+    """Growth with the length of one segment, and the peak memory of a long one."""
+    result = {"cpu_ms": {}, "growth_exponent": {}, "microseconds_a_token": {}}
+    result["peak_mb"] = {}
+    growing = {length: Case([length], max_width) for length in LENGTHS}
+    shapes = {
+        "sentences of 28": Case(SENTENCES, None),
+        "documents of 450, limited": Case(DOCUMENTS, max_width),
+        "documents of 450, one of 20, no limit": Case(DOCUMENTS[:1], None),
+    }
+    for task in TASKS:
+        times = measure(growing, task, repeats)
+        result["cpu_ms"][task] = times
+        exponent = math.log(times[4000] / times[1000]) / math.log(4.0)
+        result["growth_exponent"][task] = exponent
+        print(f"{task}, one segment under max_width {max_width}, CPU ms")
+        print("  " + "  ".join(f"n{n} {value:.1f}" for n, value in times.items()))
+        print(f"  growth exponent, n = 1,000 to 4,000: {exponent:.2f}")
+        by_shape = {
+            name: value * 1e3 / shapes[name].n_tokens
+            for name, value in measure(shapes, task, repeats).items()
+        }
+        result["microseconds_a_token"][task] = by_shape
+        for name, value in by_shape.items():
+            print(f"  {name}: {value:.2f} microseconds a token")
+        inputs, added = peak_memory(task, max_width)
+        result["peak_mb"][task] = {"inputs": inputs, "added": added}
+        print(
+            f"  {MEMORY_TOKENS} tokens in one segment: inputs {inputs:.0f} MB, "
+            f"peak {added:.0f} MB over them"
+        )
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--max-width", type=int, default=32)
+    parser.add_argument("--corpus", type=Path, help="folder of train and dev .spacy")
+    parser.add_argument("--max-width", type=int, default=48)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--peak-of", help=argparse.SUPPRESS)
@@ -130,38 +167,12 @@ def main():
         "torch": torch.__version__,
         "threads": 1,
         "max_width": args.max_width,
-        "cpu_ms": {},
-        "growth_exponent": {},
-        "microseconds_a_token": {},
-        "peak_mb": {},
+        "structure": structure(args.max_width, args.repeats),
     }
-    growing = {length: Case([length], args.max_width) for length in LENGTHS}
-    shapes = {
-        "sentences of 28": Case(SENTENCES, None),
-        "documents of 450, limited": Case(DOCUMENTS, args.max_width),
-        "documents of 450, one of 20, no limit": Case(DOCUMENTS[:1], None),
-    }
-    for task in TASKS:
-        times = measure(growing, task, args.repeats)
-        result["cpu_ms"][task] = times
-        exponent = math.log(times[4000] / times[1000]) / math.log(4.0)
-        result["growth_exponent"][task] = exponent
-        print(f"{task}, one segment under max_width {args.max_width}, CPU ms")
-        print("  " + "  ".join(f"n{n} {value:.1f}" for n, value in times.items()))
-        print(f"  growth exponent, n = 1,000 to 4,000: {exponent:.2f}")
-        by_shape = {
-            name: value * 1e3 / shapes[name].n_tokens
-            for name, value in measure(shapes, task, args.repeats).items()
-        }
-        result["microseconds_a_token"][task] = by_shape
-        for name, value in by_shape.items():
-            print(f"  {name}: {value:.2f} microseconds a token")
-        inputs, added = peak_memory(task, args.max_width)
-        result["peak_mb"][task] = {"inputs": inputs, "added": added}
-        print(
-            f"  {MEMORY_TOKENS} tokens in one segment: inputs {inputs:.0f} MB, "
-            f"peak {added:.0f} MB over them"
-        )
+    if args.corpus is not None:
+        from document_pipelines import pipelines
+
+        result["pipelines"] = pipelines(args.corpus, args.max_width, args.repeats)
     if args.json:
         with open(args.json, "w", encoding="utf8") as file:
             json.dump(result, file, indent=1)
