@@ -436,7 +436,7 @@ def test_jackknife_regions_widen_and_lost_marks_are_counted(tmp_path):
     reference.spans["wrong"] = [Span(reference, 0, 1, label="X")]
     keys = {"missing_spans_key": "open", "incorrect_spans_key": "wrong"}
     (item,), report, _ = decoded_part(tmp_path, [reference], **keys)
-    assert item.annotation.missing == [(0, 1, "")]
+    assert item.gold.missing == [(0, 1, "")]
     assert report.lost_marks == 2
     assert report.first_mark.endswith("in Doc 0")
 
@@ -445,7 +445,7 @@ def test_jackknife_counts_docs_that_nobody_has_annotated(tmp_path):
     bare = Doc(VOCAB, words=["Ann", "left"])
     (item,), report, _ = decoded_part(tmp_path, [bare])
     assert report.unannotated == 1
-    assert item.annotation.unknown == [(0, 2)]
+    assert item.gold.unknown == [(0, 2)]
 
 
 @pytest.mark.slow
@@ -610,7 +610,7 @@ def test_jackknife_gold_that_fits_no_tokens_is_counted(tmp_path):
         nlp, tmp_path / "held_out.spacy", plan, 0, report
     )
     assert [t.text for t in decoded.doc] == ["Mr.", "Ann", "left"]
-    assert decoded.gold == []
+    assert decoded.gold.spans == []
     assert (report.misaligned, report.gold) == (1, 1)
     assert report.first == "(1, 2, 'PER') 'An' in Doc 0"
 
