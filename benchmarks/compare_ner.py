@@ -81,6 +81,7 @@ SYSTEMS = {
     ),
     "treecrf_edges": ("treecrf", EDGES),
     "local_edges": ("treecrf", {**EDGES, "components.treecrf.objective": "local"}),
+    "treecrf_unlimited": ("treecrf", {"components.treecrf.max_width": None}),
     # No window, however long a document is.
     **{
         f"treecrf_w{width}": (
