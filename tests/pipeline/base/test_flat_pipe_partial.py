@@ -82,7 +82,7 @@ def test_flat_pipe_partial_sentence_is_as_if_it_were_not_there():
     assert whole.known.all()
     for name in ("start", "end", "labels"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(cut, name))
-    for name in ("orths", "lengths", "docs", "doc_words"):
+    for name in ("orths", "lengths", "docs"):
         np.testing.assert_array_equal(
             getattr(whole.sentences, name), getattr(cut.sentences, name)
         )
