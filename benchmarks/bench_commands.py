@@ -1,7 +1,6 @@
 """CPU seconds of whole commands, start of Python and imports included.
 
-    python benchmarks/flat_corpora.py conll2002_es corpus/conll2002_es \
-        --asset assets/conll2002.zip --documents 40
+    python -m spacy treecrf corpus conll2002_es corpus/conll2002_es
     python benchmarks/bench_commands.py corpus/conll2002_es --lang es \
         --json benchmarks/results/commands_conll2002_es.json
 
