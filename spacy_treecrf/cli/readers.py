@@ -24,7 +24,7 @@ from spacy_treecrf.problems import ConversionError, Problems
 
 
 class Format(str, Enum):
-    """Input formats; each is a module of `spacy_treecrf.data`."""
+    """Input formats; each is a module of `spacy_treecrf.data.formats`."""
 
     jsonl = "jsonl"
     genia = "genia"
