@@ -1,7 +1,8 @@
 """Coded errors and warnings that data or a config can cause, with the way out.
 
 Codes start with T, so that they cannot be taken for spaCy's own E and W codes.
-Contract errors (a caller's wrong argument) are inline where they are raised.
+Contract errors (a caller's wrong argument) are inline where they are raised. One file for
+all, longer than others, so that no code is given twice.
 """
 
 

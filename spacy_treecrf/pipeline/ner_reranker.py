@@ -344,9 +344,7 @@ class NerReranker(LearnedPipe):
     def _warn_missing(
         self, docs: Sequence[Doc], segments: DocSegments, is_empty: np.ndarray
     ) -> None:
-        before = np.append(0, np.cumsum(segments.is_word))
-        edges = np.append(segments.offsets, len(segments.is_word))
-        missing = np.flatnonzero(is_empty & (np.diff(before[edges]) > 0))
+        missing = np.flatnonzero(is_empty & (segments.doc_words > 0))
         for number in missing.tolist():
             self._problems.add("missing", start_of(docs[number]))
         if "missing" in self._problems.unwarned():

@@ -128,7 +128,7 @@ class _Groups:
             )
         segments = DocSegments.given(self.docs, doc, start, end)
         held = np.bincount(doc, weights=segments.n_words, minlength=len(sizes))
-        words = np.diff(segments.words_before[np.append(segments.offsets, sizes.sum())])
+        words = segments.doc_words
         has_groups = np.zeros(len(sizes), dtype=bool)
         has_groups[self.doc] = True
         for number in np.flatnonzero(has_groups & (held != words))[:1].tolist():

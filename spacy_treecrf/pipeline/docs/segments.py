@@ -185,6 +185,12 @@ class DocSegments:
         """Words of the batch before each token. Shape: (N + 1,), int64."""
         return np.concatenate(([0], np.cumsum(self.is_word)))
 
+    @property
+    def doc_words(self) -> np.ndarray:
+        """Words of each Doc, in segments or not. Shape: (D,), int64."""
+        edges = np.append(self.offsets, len(self.is_word))
+        return np.diff(self.words_before[edges])
+
     @cached_property
     def n_words(self) -> np.ndarray:
         """Words of each segment. Shape: (B,), int64."""
